@@ -40,7 +40,7 @@ def arguments():
     p.add_argument("--image-size", type=int, metavar="N", help="height and width of images (default: the configuration's, or 224)")
     p.add_argument("--static", action="store_true", help="fixed dimensions instead of symbolic `batch` and `seq`")
     p.add_argument("--attention", choices=("auto", "eager", "sdpa"), default="auto",
-                   help="attention implementation to export (default: sdpa, and eager where that fails)")
+                   help="attention implementation to export (default: sdpa, and eager where that fails; with --train-mode the other way round)")
     p.add_argument("--exporter", choices=("auto", "dynamo", "torchscript"), default="auto",
                    help="PyTorch's newer or older exporter (default: the newer, and the older where that fails)")
     p.add_argument("--opset", type=int, metavar="N", help="default: 20 (dynamo), 17 (torchscript)")
@@ -141,7 +141,7 @@ def first_way(a):
 def tidy(a, model, names):
     """Give the parameters their torch names back and the dimensions theirs; returns the parameters that are gone."""
     import onnx
-    graph = onnx.load(a.output)
+    graph = onnx.load(a.output, load_external_data=False)  # a file of weights beside it stays as it is
     rename = {i.name: i.name[len("inner."):] for i in graph.graph.initializer if i.name.startswith("inner.")}
     for i in graph.graph.initializer:
         i.name = rename.get(i.name, i.name)

@@ -54,6 +54,11 @@ def without_dropout(config):
                 setattr(part, name, 0.0)
 
 
+def transformers_since(*version):
+    import transformers
+    return tuple(int(part) for part in transformers.__version__.split(".")[:2]) >= version
+
+
 def masks_by_broadcasting():
     """Transformers 4.53 to 4.57 make masks with vmap, which PyTorch's exporters do not follow: here indices are broadcast, as Transformers 5 does."""
     try:
@@ -132,7 +137,8 @@ def load(a, attention):
         if a.no_weights:
             weightless.forget(model)
     else:
-        model, info = kind.from_pretrained(source, config=config, attn_implementation=attention, dtype=torch.float32, output_loading_info=True)
+        dtype = "dtype" if transformers_since(4, 56) else "torch_dtype"
+        model, info = kind.from_pretrained(source, config=config, attn_implementation=attention, output_loading_info=True, **{dtype: torch.float32})
         model, fresh = model.float(), sorted(info["missing_keys"])
     if base:
         model = with_adapters(model, a.model)

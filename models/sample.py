@@ -12,7 +12,7 @@ def arguments():
     p.add_argument("text", help="how it begins")
     p.add_argument("bytes", type=int, nargs="?", default=200, help="how many bytes to add (default: 200)")
     p.add_argument("--temperature", type=float, default=0.7, help="lower is surer (default: 0.7)")
-    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
     return p.parse_args()
 
 

@@ -50,12 +50,13 @@ for t in $tests; do
   if [ "$status" -ne 0 ] && [ ${#bad[@]} -eq 0 ]; then fail "unit $t: exit $status"; fi
   if [ "$status" -eq 0 ] && [ -z "$ok" ]; then fail "unit $t: ran nothing"; fi
   echo "$t: ${ok:-0} passed, ${#bad[@]} failed"
+  sed -n 's/^\[  SKIPPED \] \([0-9]* test.*\)[.,].*$/  skipped: \1/p' "$log"
   [ "$status" -eq 0 ] || tail -n 40 "$log"
 done
 
 title "unit tests that are ranks of one run"
 for ranks in 2 4; do
-  for t in comm_test engine_test; do
+  for t in comm_test engine_test seam_test; do
     name="$t on $ranks ranks" log=$logs/$t-$ranks.log
     if OMPI_MCA_mpi_yield_when_idle=1 timeout 300 mpirun -np $ranks --oversubscribe --allow-run-as-root build/bin/$t --gtest_brief=1 >"$log" 2>&1; then
       pass; echo "$name: passed"
@@ -128,10 +129,10 @@ if [ $quick = no ]; then
       fi
     done
     for model in fillers masks rotary_cached sorting router image shared; do
-      .venv/bin/python test/compiler/onnx/Inputs/models.py $model $seeds/onnx_fuzz/$model.onnx
+      .venv/bin/python test/compiler/onnx/Inputs/models.py $model $seeds/onnx_fuzz/$model.onnx || fail "fuzzing: no model '$model' as a seed"
     done
     .venv/bin/python -c 'import io, sys, numpy, safetensors.numpy as s; d = {"x": numpy.arange(6).reshape(2, 3)}; z = io.BytesIO(); numpy.savez(z, **d)
-for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz
+for name, byte, data in (("safetensors", b"\0", s.save(d)), ("npz", b"\1", z.getvalue())): open(f"{sys.argv[1]}/{name}", "wb").write(byte + data)' $seeds/data_fuzz || fail "fuzzing: no data as seeds"
     # Damaged models go through the whole compiler, too: an hour by hand is --seconds 3600, with another --seed.
     begin < <(
       echo "compile_fuzz .venv/bin/python test/fuzz/compile_fuzz.py --seconds 60 --seed 1"

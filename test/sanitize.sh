@@ -34,7 +34,7 @@ for t in "$bin"/*_test; do
 done
 if [ $kind = asan ]; then
   for ranks in 2 4; do
-    for t in comm_test engine_test; do
+    for t in comm_test engine_test seam_test; do
       check "$t, $ranks ranks" env ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0" \
         mpirun -np $ranks --oversubscribe --allow-run-as-root "$bin/$t" --gtest_brief=1
     done

@@ -13,10 +13,11 @@ Value Emitter::quotient(Fn fn, Scalar type, Value x, Value y) {
   auto select = [&](Value c, Value u, Value v) -> Value { return b.create<arith::SelectOp>(loc, c, u, v); };
   auto is = [&](arith::CmpIPredicate predicate, Value u, Value v) -> Value { return b.create<arith::CmpIOp>(loc, predicate, u, v); };
   if (isFloat(type)) return b.create<arith::DivFOp>(loc, x, y);
-  // Lanes that do not count may hold a zero divisor; it must not trap.
-  Value zero = math.whole(x.getType(), 0);
-  y = select(is(arith::CmpIPredicate::eq, y, zero), math.whole(x.getType(), 1), y);
-  if (fn == Fn::Div) return b.create<arith::DivSIOp>(loc, x, y);
+  // Lanes that do not count may hold a zero divisor, and data the least number and -1, whose quotient wraps: neither must trap.
+  Value zero = math.whole(x.getType(), 0), negates = is(arith::CmpIPredicate::eq, y, math.whole(x.getType(), -1));
+  Value traps = b.create<arith::OrIOp>(loc, is(arith::CmpIPredicate::eq, y, zero), negates);
+  y = select(traps, math.whole(x.getType(), 1), y);
+  if (fn == Fn::Div) return select(negates, b.create<arith::SubIOp>(loc, zero, x), b.create<arith::DivSIOp>(loc, x, y));
   Value rest = b.create<arith::RemSIOp>(loc, x, y);
   Value differs = b.create<arith::XOrIOp>(loc, is(arith::CmpIPredicate::slt, rest, zero), is(arith::CmpIPredicate::slt, y, zero));
   Value correct = b.create<arith::AndIOp>(loc, differs, is(arith::CmpIPredicate::ne, rest, zero));

@@ -8,7 +8,7 @@ def Nn_SubOp : Nn_Binary<"sub", Nn_Tensor, [Nn_Diff]> { let summary = "lhs - rhs
 def Nn_MulOp : Nn_Binary<"mul", Nn_Tensor, [Nn_Diff, Commutative]> { let summary = "lhs * rhs"; }
 def Nn_DivOp : Nn_Binary<"div", Nn_Tensor, [Nn_Diff]> { let summary = "lhs / rhs (integers: towards zero)"; }
 def Nn_ModOp : Nn_Binary<"mod", Nn_Integer> { let summary = "Remainder with the sign of rhs (ONNX Mod, fmod = 0)"; }
-def Nn_PowOp : Nn_Binary<"pow", Nn_Float, [Nn_Diff]> { let summary = "lhs ^ rhs; gradient for a constant rhs only"; }
+def Nn_PowOp : Nn_Binary<"pow", Nn_Float, [Nn_Diff]> { let summary = "lhs ^ rhs"; }
 def Nn_MaxOp : Nn_Binary<"max", Nn_Tensor, [Nn_Diff, Commutative]> { let summary = "Larger operand; NaN if either is NaN"; }
 def Nn_MinOp : Nn_Binary<"min", Nn_Tensor, [Nn_Diff, Commutative]> { let summary = "Smaller operand; NaN if either is NaN"; }
 def Nn_AndOp : Nn_Binary<"and", Nn_Bool, [Commutative]> { let summary = "Logical and"; }

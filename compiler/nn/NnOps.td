@@ -65,7 +65,7 @@ def Nn_RandomOp : Nn_Op<"random", [Pure, Nn_Draws, Nn_IndexedFreeOfWork, Nn_Eval
   let summary = "Uniform numbers in [0, 1) from a counter-based generator";
   let description = [{
     `seed` is i64[2]: the run's seed mixed with the step, and the global index s of the first sample of this
-    tensor. Dimension 0 (after removing leading dimensions by reshape) is the batch: element with
+    tensor. Dimension 0 is the batch, or the batch and more that a reshape has joined with it: the element with
     linear index i gets hash(seed[0], id, s * (elements / samples) + i), where `samples` is the number of
     samples the tensor covers, so the stream does not depend on how the batch is split over ranks. A tensor that is the same for
     every sample has `samples` = 0 and gets hash(seed[0], id, i) on every rank.

@@ -24,6 +24,7 @@ std::optional<double> splatOf(Value v) {
     return number.convertToDouble();
   }
   APInt number = dense.getSplatValue<APInt>();
+  if (number.getSignificantBits() > 54) return std::nullopt; // no double has all of them
   return number.getBitWidth() == 1 ? double(number.getZExtValue()) : double(number.getSExtValue());
 }
 

@@ -55,7 +55,8 @@ private:
     StringRef indices = n.inputs[1], mask = maskOf(indices), source = n.inputs[2], starts;
     if (mask.empty()) return;
     llvm::SmallVector<StringRef> counted{indices, mask};
-    while (const Node *same = maker(counted.back(), {"Expand", "Unsqueeze", "Cast"})) counted.push_back(same->inputs[0]);
+    for (const Node *same; counted.size() < kMostSteps && (same = maker(counted.back(), {"Expand", "Unsqueeze", "Cast"}));)
+      counted.push_back(same->inputs[0]);
     auto isCount = [&](StringRef size) {
       int steps = 0;
       return counts(size, counted, steps);
@@ -66,7 +67,8 @@ private:
       source = first->inputs[0], starts = first->inputs[1], found = true;
       if (const Node *flat = maker(source, {"Reshape"})) source = flat->inputs[0];
     }
-    for (const Node *same; !found && (same = maker(source, {"Reshape", "Expand"}));) {
+    const Node *same;
+    for (int steps = 0; !found && steps < kMostSteps && (same = maker(source, {"Reshape", "Expand"})); ++steps) {
       source = same->inputs[0];
       found = same->op == "Expand" && same->inputs.size() == 2 && isCount(same->inputs[1]);
     }
@@ -117,8 +119,9 @@ private:
 
   void pick(Node &n) {
     StringRef samples = n.inputs[0];
-    while (const Node *slice = maker(samples, {"Slice"})) {
-      if (!isWhole(*slice)) return;
+    const Node *slice;
+    for (int steps = 0; (slice = maker(samples, {"Slice"})); ++steps) {
+      if (!isWhole(*slice) || steps == kMostSteps) return;
       samples = slice->inputs[0];
     }
     const Node *rows = maker(samples, {"Reshape"}), *chosen = rows ? maker(rows->inputs[0], {"GatherND"}) : nullptr;

@@ -208,7 +208,8 @@ bool Importer::node(const Node &n, Scope &scope) {
     if (emitter->failed()) return false;
   }
   Vals results;
-  auto function = llvm::find_if(model.functions, [&](const Function &f) { return f.domain == n.domain && f.name == n.op; });
+  auto function =
+      llvm::find_if(model.functions, [&](const Function &f) { return f.domain == n.domain && f.name == n.op && f.overload == n.overload; });
   if (function != model.functions.end()) {
     results = inlineFunction(*function, c, scope);
   } else if (!n.domain.empty()) {

@@ -72,8 +72,9 @@ struct Attribute {
 
 struct Node {
   StringRef name, op, domain;
-  StringRef module; // "transformer.h.3.mlp": what PyTorch's exporter says it stands in; empty elsewhere
-  StringRef call;   // the call it came from, as PyTorch's exporter prints it; empty elsewhere
+  StringRef overload; // of functions of one name
+  StringRef module;   // "transformer.h.3.mlp": what PyTorch's exporter says it stands in; empty elsewhere
+  StringRef call;     // the call it came from, as PyTorch's exporter prints it; empty elsewhere
   std::vector<StringRef> inputs, outputs;
   std::vector<Attribute> attributes;
   enum class Mask : uint8_t { None, Put, Pick } mask = Mask::None; // it reads a mask where the file has indices (by_mask.h)
@@ -104,7 +105,7 @@ struct OpsetImport {
 };
 
 struct Function {
-  StringRef name, domain;
+  StringRef name, domain, overload;
   std::vector<StringRef> inputs, outputs, attributes;
   std::vector<Attribute> defaults;
   std::vector<Node> nodes;

@@ -69,7 +69,7 @@ bool NodeContext::only(llvm::ArrayRef<StringRef> names) {
 }
 
 std::optional<Ints> NodeContext::axesSince(int64_t since, StringRef name, size_t i) {
-  if (opset < since) return ints(name);
+  if (opset < since || (!has(i) && attribute(name))) return ints(name); // or of a file that has them where they were
   return has(i) ? knownInts(i) : std::nullopt;
 }
 

@@ -104,6 +104,9 @@ Node node(StringRef bytes, int depth) {
     case 7:
       n.domain = f.bytes;
       break;
+    case 8:
+      n.overload = f.bytes;
+      break;
     case 9: { // metadata_props
       auto [key, value] = entry(f.bytes, "node");
       if (key == "pkg.torch.onnx.name_scopes") n.module = innermostModule(value);
@@ -232,6 +235,9 @@ Function function(StringRef bytes) {
       break;
     case 11:
       fn.defaults.push_back(attribute(f.bytes, 0));
+      break;
+    case 13:
+      fn.overload = f.bytes;
       break;
     default:
       break;

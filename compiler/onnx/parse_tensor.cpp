@@ -1,6 +1,8 @@
 //===- parse_tensor.cpp - a TensorProto from the wire: dimensions, and where its elements are -------===//
 #include "compiler/onnx/model.h"
 #include "compiler/onnx/wire.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
 #include <limits>
 
 namespace zero::onnx {
@@ -22,14 +24,14 @@ void append(const Field &f, unsigned width, std::vector<char> &out) {
 }
 
 void checkSize(TensorProto &t) {
-  uint64_t n = 1;
+  uint64_t n = 1; // without dimensions of size 0: parts of a shape are multiplied, too
   for (int64_t d : t.dims) {
     if (d < 0) throw FormatError("is no valid ONNX file: tensor '" + t.name.str() + "' has a negative dimension");
     if (d && n > uint64_t(std::numeric_limits<int64_t>::max()) / 16 / uint64_t(d))
       throw FormatError("is no valid ONNX file: tensor '" + t.name.str() + "' has more elements than 64 bits count");
-    n *= uint64_t(d);
+    n *= std::max<uint64_t>(uint64_t(d), 1);
   }
-  t.elements = n;
+  t.elements = llvm::is_contained(t.dims, 0) ? 0 : n;
 }
 
 } // namespace

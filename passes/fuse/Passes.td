@@ -77,7 +77,8 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   let summary = "Group primitives into kernels and call them";
   let description = [{
     Needs: functions without composites (nn-decompose). Leaves in every function that is no kernel itself: nn.get, nn.gradient,
-    nn.matmul, nn.attention, nn.attention_grad, nn.reshape, nn.rows, nn.constant of several values, nn.launch and the return. The groups are private functions with
+    nn.matmul, nn.attention, nn.attention_grad, nn.reshape, nn.rows, nn.join_rows, products that a library finishes (nn.matmul_epilogue) or
+    that are made by blocks, nn.constant of several values, nn.launch and the return. The groups are private functions with
     `nn.kernel`; equal groups are one function however many layers they come from. `nn.inplace` lists the pairs [result, operand] that
     may be the same bytes.
 

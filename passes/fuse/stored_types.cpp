@@ -55,11 +55,15 @@ private:
     for (Value operand : op->getOperands()) findMadeOf(operand);
   }
 
-  void addTerms(Value v, SmallVectorImpl<unsigned> &terms) {
-    if (auto argument = dyn_cast<BlockArgument>(v)) {
-      terms.push_back(argument.getArgNumber());
-    } else if (isa<AddOp, ReshapeOp, SliceOp, TransposeOp>(v.getDefiningOp())) {
-      for (Value operand : v.getDefiningOp()->getOperands()) addTerms(operand, terms);
+  static void addTerms(Value result, SmallVectorImpl<unsigned> &terms) {
+    llvm::SetVector<Value> values;
+    values.insert(result);
+    for (size_t i = 0; i < values.size(); ++i) {
+      Value v = values[i];
+      if (auto argument = dyn_cast<BlockArgument>(v))
+        terms.push_back(argument.getArgNumber());
+      else if (isa<AddOp, ReshapeOp, SliceOp, TransposeOp>(v.getDefiningOp()))
+        for (Value operand : v.getDefiningOp()->getOperands()) values.insert(operand);
     }
   }
 

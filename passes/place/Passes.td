@@ -31,7 +31,8 @@ def AssignOffsetsPass : Pass<"plan-assign-offsets", "::mlir::ModuleOp"> {
   let description = [{
     Persistent buffers lie one after another in the arena "state", in the module's order. The transient buffers of each program share the
     arena "work": a portfolio of greedy solvers (passes/place/offsets.h) places them and the lowest result is kept. The program records its
-    `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of 64.
+    `height` and `live`, the largest sum of live bytes, below which no height can be. All offsets are multiples of
+    the arena's alignment: 64, or 4096 where a disk transfers it. Each tier has arenas of its own ("state on host", "work on disk").
 
     What updates work on that run beside the next step's forward (plan-overlap-updates) shares no bytes with that: where these updates wait
     for the norm, only if the arena grows by no more than 2 %, or `device-bytes` has room for it. What is written to disk after all updates

@@ -70,7 +70,8 @@ Value MergeRows::compute(ArrayRef<Value> values) {
   return makeRows(b, op, rows, operands)->getResult(number(values[0]));
 }
 
-/// Each number's dropout draws from a stream of its own; all rows draw from the first.
+/// Each number's dropout draws from a stream of its own. What all rows of several choices draw is drawn choice by choice, each from the
+/// stream of another number, so that it is that of their samples wherever these are computed.
 Value MergeRows::drop(ArrayRef<Value> values) {
   auto first = values[0].getDefiningOp<DropoutOp>();
   SmallVector<Value> inputs;
@@ -81,9 +82,19 @@ Value MergeRows::drop(ArrayRef<Value> values) {
       return {};
   }
   Value input = leadingOf(typeOf(inputs[0]).getShape(), rows.all) ? merged(inputs) : Value();
-  if (!input) return {};
-  return b.b.create<DropoutOp>(first.getLoc(), input.getType(), input, first.getSeed(), first.getRateAttr(), first.getIdAttr(),
-                               first.getSamplesAttr());
+  if (!input || numbers > int64_t(values.size())) return {};
+  auto shape = llvm::to_vector(typeOf(input).getShape());
+  SmallVector<int64_t> starts(shape.size(), 0), steps(shape.size(), 1);
+  shape[0] = rows.all;
+  SmallVector<Value> parts;
+  for (int64_t choice = 0; choice < numbers; ++choice) {
+    starts[0] = choice * rows.all;
+    Value part = numbers == 1 ? input : b.slice(input, starts, shape, steps);
+    auto stream = values[choice].getDefiningOp<DropoutOp>().getIdAttr();
+    parts.push_back(
+        b.b.create<DropoutOp>(first.getLoc(), part.getType(), part, first.getSeed(), first.getRateAttr(), stream, first.getSamplesAttr()));
+  }
+  return numbers == 1 ? parts[0] : b.b.create<ConcatOp>(b.loc, input.getType(), parts, 0).getResult();
 }
 
 /// Rows times the matrix of each row's number.

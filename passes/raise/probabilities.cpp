@@ -47,7 +47,7 @@ std::optional<Probabilities> softmaxUnder(Value v) {
     if (auto reshape = dyn_cast<ReshapeOp>(op)) {
       if (!regroups(shapeOf(reshape.getInput()), shapeOf(v))) return std::nullopt;
       v = reshape.getInput();
-    } else if (auto cast = dyn_cast<CastOp>(op)) {
+    } else if (auto cast = dyn_cast<CastOp>(op); cast && isFloat(cast.getInput()) && isFloat(v)) {
       v = cast.getInput();
     } else if (auto dropout = dyn_cast<DropoutOp>(op); dropout && dropout.getRate().isZero()) {
       v = dropout.getInput();

@@ -40,6 +40,7 @@ def AssignLanesPass : Pass<"plan-assign-lanes", "::zero::planir::ProgramOp"> {
   let summary = "Parameters travel on lane gather, gradients and scalars on lane reduce, tiers have lanes of their own, the rest computes";
   let description = [{
     A copy from or to another tier, and what writes rows of a table there, goes to the lane of that way: `disk_read`, `disk_write`, `to_device`, `to_host`.
+    Updates of buckets that the host updates, and the sums of gradients that came down for them, go to lane `update_host`.
     An all-gather from or into persistent parameters (a gather, a publish) goes to lane `gather`; reduce-scatters, all-reduces and
     all-gathers of gradients to lane `reduce`. Every rank runs the same program, so the order of collectives per lane is the
     same on all of them.

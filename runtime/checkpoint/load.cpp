@@ -22,6 +22,7 @@ struct PieceFile {
   std::map<std::string, Tensor> tensors;
 
   explicit PieceFile(const std::string &path) : file(path, File::Mode::Read) {
+    MappedFile{path}; // what cannot be mapped is not damaged
     try {
       for (Tensor &tensor : openSafetensors(path).tensors) {
         tensor.bytes = std::span<const std::byte>(static_cast<const std::byte *>(nullptr), tensor.bytes.size()); // the mapping ends here
@@ -62,7 +63,8 @@ public:
     const std::vector<IndexPiece> &list = find(parameter, tensor);
     auto piece = std::upper_bound(list.begin(), list.end(), start, [](uint64_t at, const IndexPiece &p) { return at < p.start; }) - 1;
     for (; count > 0; ++piece) {
-      if (piece == list.end()) throw Damaged(fmt::format("checkpoint '{}' lacks element {} of '{}' ({})", path, start, parameter, tensor));
+      if (piece == list.end() || start - piece->start >= piece->count)
+        throw Damaged(fmt::format("checkpoint '{}' lacks element {} of '{}' ({})", path, start, parameter, tensor));
       uint64_t skip = start - piece->start, part = std::min(count, piece->count - skip);
       readPiece(*piece, skip, part, out);
       start += part, count -= part, out += part;

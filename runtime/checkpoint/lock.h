@@ -1,18 +1,17 @@
-// One run at a time writes to a folder of checkpoints: two would remove each other's. The lock is the system's and ends
-// with the process, however that ends; nothing is left in the folder.
+// One run at a time writes to a folder of checkpoints: two would remove each other's.
 #pragma once
-#include "runtime/files/descriptor.h"
+#include "runtime/files/lock_file.h"
 #include <string>
 
 namespace zero::runtime {
 
 class DirectoryLock {
 public:
-  // Throws a sentence if another process holds it. File systems that know no locks are trusted.
+  // Throws a sentence if another process holds it, or if it cannot be made. It is the file DIR/run.lock.
   explicit DirectoryLock(const std::string &directory);
 
 private:
-  Descriptor fd;
+  LockFile file;
 };
 
 } // namespace zero::runtime

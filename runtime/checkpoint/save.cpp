@@ -134,6 +134,8 @@ std::string saveCheckpoint(const Rank &rank, const FrozenSums &frozen, const std
   } catch (const CollectiveError &) {
     removePartial();
     throw;
+  } catch (const TimedOut &) { // the other ranks have something to say, too
+    throw;
   } catch (const std::exception &error) { // also what std::filesystem says
     removePartial();
     throw Error(withPrevious(error.what(), previous));

@@ -9,6 +9,7 @@ SharedFile::SharedFile(const std::string &path, Communicator &communicator, cons
   if (communicator.rank() == 0) {
     own = std::make_unique<PartialFile>(this->path);
     prepare(own->file());
+    own->file().sync(); // before others write beside it: on a network's file system this machine's pages would overwrite theirs later
   }
   communicator.barrier();
   if (!own) others = std::make_unique<File>(PartialFile::nameOf(this->path), File::Mode::Update);
@@ -21,6 +22,7 @@ SharedFile::~SharedFile() {
 void SharedFile::barrier() {
   file().sync();
   communicator.barrier();
+  file().forget();
 }
 
 void SharedFile::publish() {

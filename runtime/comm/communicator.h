@@ -57,6 +57,8 @@ public:
   virtual int world() const = 0;
   // Ranks on this machine, itself included: they share its processors and its memory.
   virtual int ranksHere() const = 0;
+  // This one's number among them.
+  virtual int rankHere() const = 0;
   // Who the ranks are, as long as the factory is there; null in a world of one.
   virtual const Peers *peers() const { return nullptr; }
   // Collective over all ranks, in the same order everywhere.

@@ -39,6 +39,12 @@ int Peers::here() const {
   return count;
 }
 
+int Peers::hereBefore() const {
+  int count = 0;
+  for (int rank = 0; rank < own; ++rank) count += isHere(rank);
+  return count;
+}
+
 PeerState Peers::state(int rank) const {
   const Peer &peer = all[static_cast<size_t>(rank)], &me = all[static_cast<size_t>(own)];
   if (!isHere(rank) || peer.processSpace == 0 || peer.processSpace != me.processSpace) return PeerState::Unknown;

@@ -22,6 +22,7 @@ public:
 
   std::string name(int rank) const; // "rank 3 (process 4711 on node7)"
   int here() const;                 // how many are on this machine
+  int hereBefore() const;           // how many of these have a lower rank: ranks need not be numbered machine by machine
   PeerState state(int rank) const;  // Unknown for one on another machine
 
 private:

@@ -25,10 +25,11 @@ Feeder::Feeder(const plan::Plan &plan, const Dataset &data, uint64_t micros, con
                             plan.world() > 1 ? fmt::format(" x {} ranks", plan.world()) : "",
                             micros > 1 ? fmt::format(" x {} micro-steps", micros) : ""));
   for (const plan::Loss &loss : plan.losses()) terms.push_back({loss.kind(), loss.has_weight() ? loss.weight() : 1, labelsOf(plan, loss)});
-  std::map<std::string, int> firsts;
+  std::map<std::pair<plan::Input::Role, std::string>, int> firsts;
+  auto key = [&](int i) { return std::pair(plan.inputs(i).role(), plan.inputs(i).name()); };
   for (int i = 0; i < plan.inputs_size(); ++i)
-    if (plan.inputs(i).micro_step() == 0) firsts.emplace(plan.inputs(i).name(), i);
-  for (int i = 0; i < plan.inputs_size(); ++i) sources.push_back(plan.inputs(i).micro_step() == 0 ? i : firsts.at(plan.inputs(i).name()));
+    if (plan.inputs(i).micro_step() == 0) firsts.emplace(key(i), i);
+  for (int i = 0; i < plan.inputs_size(); ++i) sources.push_back(plan.inputs(i).micro_step() == 0 ? i : firsts.at(key(i)));
 }
 
 LossDivisors Feeder::divisors(uint64_t start) const {
@@ -76,13 +77,22 @@ void Feeder::readSamples(int index, const Turn &turn, uint64_t micro, uint64_t r
 }
 
 void Feeder::checkValues() const {
+  checkValues(wholeBatches() * globalBatch(), [](uint64_t i) { return i; });
+}
+
+void Feeder::checkValues(uint64_t start, uint64_t rank) const {
+  checkValues(sampler_.micros * sampler_.perRank,
+              [&](uint64_t i) { return sampler_.sample(start, sampler_.within(i / sampler_.perRank, rank, i % sampler_.perRank)); });
+}
+
+void Feeder::checkValues(uint64_t count, const std::function<uint64_t(uint64_t)> &sampleAt) const {
   std::vector<std::byte> values;
   for (int index = 0; index < plan.inputs_size(); ++index) {
     const plan::Input &input = plan.inputs(index);
     bool shared = input.role() == plan::Input::SHARED, sampled = input.role() == plan::Input::DATA || input.role() == plan::Input::LABELS;
     if (input.micro_step() > 0 || !(shared || sampled) || !data.mayRefuse(index)) continue;
     values.resize(shared ? input.ref().bytes() : sampleElements(input) * sizeOf(input.dtype()));
-    for (uint64_t sample = 0; sample < (shared ? 1 : wholeBatches() * globalBatch()); ++sample) data.read(index, sample, values);
+    for (uint64_t i = 0; i < (shared ? 1 : count); ++i) data.read(index, shared ? 0 : sampleAt(i), values);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "runtime/plan/plan.pb.h"
 #include "runtime/plan/validate.h"
 #include <array>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,12 @@ public:
 
   // Reads what all whole batches take, as far as a value of it may be bad. Throws the sentence of the first one that is.
   void checkValues() const;
+  // The same of what this rank takes of the global batch that starts at stream position `start`.
+  void checkValues(uint64_t start, uint64_t rank) const;
 
 private:
+  // Of samples number sampleAt(0 … count - 1) of the data set.
+  void checkValues(uint64_t count, const std::function<uint64_t(uint64_t)> &sampleAt) const;
   void readSamples(int index, const Turn &turn, uint64_t micro, uint64_t rank, std::span<std::byte> to) const;
 
   struct Term {

@@ -26,7 +26,8 @@ public:
                                 path, input.name()));
     }
     if (tokens < 0) throw Error(fmt::format("'{}' holds tokens, but the plan has no input that takes them", path));
-    sequence = std::max<uint64_t>(1, sampleElements(plan.inputs(tokens)));
+    sequence = sampleElements(plan.inputs(tokens));
+    if (sequence == 0) throw Error(fmt::format("'{}' holds tokens, but the plan's '{}' takes none", path, plan.inputs(tokens).name()));
     if (labels >= 0 && (plan.inputs(labels).shape_size() != 2 || sampleElements(plan.inputs(labels)) != sequence))
       throw Error(fmt::format("'{}' holds a stream of tokens, whose labels are the next tokens, but the plan's '{}' is not one label "
                               "per token; give a .safetensors or .npz file",

@@ -1,6 +1,7 @@
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/target.h"
+#include "runtime/process/processors.h"
 #include <algorithm>
 #include <sched.h>
 #include <thread>
@@ -22,9 +23,11 @@ int threadsOf(const DeviceOptions &options) {
   if (options.threads) return options.threads;
   cpu_set_t set;
   CPU_ZERO(&set);
-  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
   int online = static_cast<int>(std::thread::hardware_concurrency());
-  return std::max(1, allowed < online ? allowed : allowed / options.ranksHere);
+  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online; // more than the set holds
+  int mine = allowed < online ? allowed : allowed / options.ranksHere, given = static_cast<int>(processors());
+  if (given < allowed) mine = std::min(mine, given / options.ranksHere); // by a control group, which the ranks of a container share
+  return std::max(1, mine);
 }
 
 void Device::loadHostKernels(std::span<const std::byte>, std::span<const KernelSymbol>, const plan::Target &) {

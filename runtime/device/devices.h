@@ -19,6 +19,7 @@ struct MeasuredTable {
 struct DeviceOptions {
   int threads = 0;                               // of the host's processors; 0: as many as this process may use
   int ranksHere = 1;                             // ranks that share this machine's processors and memory
+  int rankHere = 0;                              // this one's number among them
   int rank = 0;                                  // of all of the run
   std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
   std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them

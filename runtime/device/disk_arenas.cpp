@@ -11,6 +11,7 @@ namespace {
 
 // A piece need not begin with a block.
 constexpr uint64_t kWindowBytes = kPieceBytes + kBlockBytes;
+constexpr auto kBeside = std::launch::async | std::launch::deferred; // in turns where the system refuses a thread
 static_assert(2 * kWindowBytes == kStagingBytes);
 
 uint64_t roundDown(uint64_t bytes) { return bytes / kBlockBytes * kBlockBytes; }
@@ -93,7 +94,7 @@ void DiskArenas::read(uint64_t offset, uint64_t bytes, const TakePiece &take) co
       coming.get();
     else
       fetch(first);
-    if (uint64_t next = first + kPieceBytes; next < bytes) coming = std::async(std::launch::async, fetch, next);
+    if (uint64_t next = first + kPieceBytes; next < bytes) coming = std::async(kBeside, fetch, next);
     take(first, windows[first / kPieceBytes % 2].shown());
   }
 }
@@ -114,7 +115,7 @@ void DiskArenas::write(uint64_t offset, uint64_t bytes, const FillPiece &fill) c
     fill(first, window.shown());
     wait();
     if (first + kPieceBytes < bytes)
-      leaving = std::async(std::launch::async, [&window] { window.write(); });
+      leaving = std::async(kBeside, [&window] { window.write(); });
     else
       window.write();
   }

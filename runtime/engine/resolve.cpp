@@ -1,4 +1,5 @@
 #include "runtime/engine/resolve.h"
+#include "runtime/device/step_name.h"
 #include "runtime/plan/attention.h"
 #include "runtime/plan/epilogue.h"
 #include "runtime/plan/error.h"
@@ -55,6 +56,8 @@ private:
     if (groups.of.empty()) return push(workOf(step));
     if (step.has_copy() && place(step.reads(0)) == groups.hyper[0]) { // all groups' are kept with it
       std::vector<Address> &kept = step.lane() == plan::COMPUTE ? groups.kept : groups.onHost;
+      if (kept.empty() || step.writes(0).bytes() != sizeof(std::array<float, 16>))
+        throw Error(stepName(program, index) + " copies the hyper-parameters in a form that groups of parameters cannot have");
       kept[0] = *place(step.writes(0));
       for (size_t g = 0; g < kept.size(); ++g) push(CopyOf<Place>{kept[g], groups.hyper[g], step.writes(0).bytes()});
       return;

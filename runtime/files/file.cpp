@@ -91,14 +91,16 @@ bool File::setDirect(bool wanted) const { return ::fcntl(fd, F_SETFL, wanted ? O
 void File::reserve(uint64_t bytes) const {
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
     throw Error(fmt::format("cannot make '{}' {} bytes long: {}", path_, bytes, std::strerror(errno)));
-  // A full disk is better found now; file systems without fallocate find it at the write.
-  if (bytes > 0 && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0 && errno == ENOSPC)
+  // A full disk or quota is better found now; file systems without fallocate find it at the write.
+  if (bytes > 0 && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0 && (errno == ENOSPC || errno == EDQUOT))
     throw Error(fmt::format("no room for the {} bytes of '{}': {}", bytes, path_, std::strerror(errno)));
 }
 
 void File::sync() const {
   if (::fsync(fd) != 0) throw Error(fmt::format("cannot make '{}' durable: {}", path_, std::strerror(errno)));
 }
+
+void File::forget() const { ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED); }
 
 std::filesystem::file_type kindOf(const std::filesystem::path &path) {
   std::error_code failed;

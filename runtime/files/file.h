@@ -34,6 +34,7 @@ public:
   // blocks, at a multiple of one in memory and in the file.
   bool tryWrite(uint64_t offset, const void *data, uint64_t bytes) const;
   void sync() const;
+  void forget() const; // what is cached of it: others may have written to it since
 
 private:
   std::string path_;

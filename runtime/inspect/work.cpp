@@ -12,9 +12,11 @@ namespace zero::inspect {
 namespace {
 
 /// Bytes a rank sends: each rank's shard travels to the N - 1 others, or one shard for each of the others leaves. An all_reduce
-/// of scalars sends everything to everybody.
+/// of scalars sends everything to everybody, but by a library, which goes round a ring twice.
 uint64_t sentBy(const plan::Plan &plan, const plan::Collective &c) {
-  return c.count() * plan::bytesOf(c.dtype()) * (plan::groupSize(plan, c.axes()) - 1);
+  uint64_t bytes = c.count() * plan::bytesOf(c.dtype()), ranks = plan::groupSize(plan, c.axes());
+  bool ring = c.kind() == plan::Collective::ALL_REDUCE && c.order() == plan::Collective::LIBRARY;
+  return ring ? 2 * bytes * (ranks - 1) / ranks : bytes * (ranks - 1);
 }
 
 /// Of a disk all blocks of a row are read and written, each row's apart from the others'.

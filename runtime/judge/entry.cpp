@@ -56,7 +56,7 @@ private:
   void replay(uint32_t s) {
     for (const Access &a : next.steps[s].accesses) {
       const Buffer &b = next.buffers[a.buffer];
-      left.history[b.arena].visit(b.offset + a.begin, b.offset + a.end, [&](const Interval &past) {
+      left.reach[b.arena].visit(b.offset + a.first, b.offset + a.stop, [&](const Interval &past) {
         conflict(past.writer, s, a, "write");
         if (a.writes)
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");

@@ -10,11 +10,11 @@ std::string range(uint64_t begin, uint64_t end) { return "bytes " + std::to_stri
 
 class Judge {
 public:
-  Judge(const Problem &problem, size_t most) : problem(problem), most(most), history(problem.arenas.size()) {}
+  Judge(const Problem &problem, size_t most) : problem(problem), most(most), history(problem.arenas.size()), reach(problem.arenas.size()) {}
 
   Judged run() {
     holdAgainstAll();
-    return {std::move(found), std::move(order), std::move(history)};
+    return {std::move(found), std::move(order), std::move(reach)};
   }
 
 private:
@@ -31,7 +31,7 @@ private:
   }
 
   void report(const std::string &sentence) {
-    if (found.size() < most) found.push_back("@" + problem.name + ": " + sentence);
+    if (found.size() < most) found.push_back(problem.name.empty() ? sentence : "@" + problem.name + ": " + sentence);
   }
   std::string name(uint32_t step) const { return nameOf(problem, step); }
   std::string quoted(uint32_t buffer) const { return "'" + problem.buffers[buffer].name + "'"; }
@@ -90,8 +90,8 @@ private:
     for (uint32_t s = 0; s < problem.steps.size(); ++s)
       for (const Access &a : problem.steps[s].accesses) {
         const Buffer &b = problem.buffers[a.buffer];
-        if (a.begin > a.end || a.end > b.bytes)
-          report(name(s) + " touches " + range(a.begin, a.end) + " of buffer " + quoted(a.buffer) + ", which has " +
+        if (a.begin > a.end || a.stop > b.bytes)
+          report(name(s) + " touches " + range(a.begin, a.stop) + " of buffer " + quoted(a.buffer) + ", which has " +
                  std::to_string(b.bytes));
         else if (!b.persistent && (s < b.first || s > b.last))
           report(name(s) + " touches buffer " + quoted(a.buffer) + " outside its life, steps " + std::to_string(b.first) + " to " +
@@ -103,29 +103,35 @@ private:
     return found.empty();
   }
 
-  /// Hold a step's accesses against everything that touched the same bytes; then record them.
+  /// Hold a step's accesses against everything that touched the same bytes; then record them. What any rank touches counts for the order,
+  /// since the other ranks' parts of a buffer may share bytes with what is at the same place on all of them; for values this one's does.
   void replay(uint32_t s) {
     const Step &step = problem.steps[s];
-    for (const Access &a : step.accesses)
-      visit(a.buffer, a.begin, a.end, [&](const Interval &past) {
+    for (const Access &a : step.accesses) {
+      visit(reach, a.buffer, a.first, a.stop, [&](const Interval &past) {
         conflict(past.writer, s, a, "write");
         if (a.writes)
           for (uint32_t reader : past.readers) conflict(reader, s, a, "read");
-        else if (past.writer != kNobody && past.writer != s)
-          useful[past.writer] = true;
+      });
+      visit(history, a.buffer, a.begin, a.end, [&](const Interval &past) {
+        if (!a.writes && past.writer != kNobody && past.writer != s) useful[past.writer] = true;
         if (!problem.isHost(s) && !a.writes && past.buffer != a.buffer && !(lasts(a.buffer) && past.buffer == kNobody))
           report(name(s) + " reads buffer " + quoted(a.buffer) +
                  (past.buffer == kNobody ? std::string(" before anything is written to it")
                                          : ", but its bytes were last written through buffer " + quoted(past.buffer)));
       });
+    }
     for (bool writes : {false, true}) // a step reads before it writes
       for (const Access &a : step.accesses)
         if (a.writes == writes) {
           const Buffer &b = problem.buffers[a.buffer];
-          if (writes)
+          if (writes) {
             history[b.arena].write(b.offset + a.begin, b.offset + a.end, s, a.buffer);
-          else
+            reach[b.arena].write(b.offset + a.first, b.offset + a.stop, s, a.buffer);
+          } else {
             history[b.arena].read(b.offset + a.begin, b.offset + a.end, s, step.lane);
+            reach[b.arena].read(b.offset + a.first, b.offset + a.stop, s, step.lane);
+          }
         }
   }
 
@@ -139,14 +145,14 @@ private:
   /// What the host reads after the program was written by the program.
   void checkResults() {
     for (const Result &r : problem.results)
-      visit(r.buffer, r.begin, r.end, [&](const Interval &past) {
+      visit(history, r.buffer, r.begin, r.end, [&](const Interval &past) {
         if (past.buffer != r.buffer || past.writer == problem.host) report("no step writes the " + r.name + ", buffer " + quoted(r.buffer));
       });
   }
 
   /// Holds a value from before the program; a result does not.
   bool lasts(uint32_t buffer) const {
-    return problem.buffers[buffer].persistent &&
+    return problem.buffers[buffer].persistent && !problem.buffers[buffer].stale &&
            std::none_of(problem.results.begin(), problem.results.end(), [&](const Result &r) { return r.buffer == buffer; });
   }
 
@@ -161,17 +167,17 @@ private:
     return any;
   }
 
-  template <typename Visit> void visit(uint32_t buffer, uint64_t begin, uint64_t end, Visit &&each) {
+  template <typename Visit> void visit(std::vector<History> &of, uint32_t buffer, uint64_t begin, uint64_t end, Visit &&each) {
     const Buffer &b = problem.buffers[buffer];
-    history[b.arena].visit(b.offset + begin, b.offset + end, each);
+    of[b.arena].visit(b.offset + begin, b.offset + end, each);
   }
 
   const Problem &problem;
   size_t most;
   std::vector<std::string> found;
   HappensBefore order;
-  std::vector<History> history; // by arena
-  std::vector<bool> useful;     // by step: somebody reads what it writes
+  std::vector<History> history, reach; // by arena: what this rank touched, and what any rank did
+  std::vector<bool> useful;            // by step: somebody reads what it writes
   std::set<std::pair<uint32_t, uint32_t>> reported;
 };
 

@@ -20,7 +20,7 @@ namespace zero::judge {
 struct Judged {
   std::vector<std::string> found;
   HappensBefore order;
-  std::vector<History> history; // by arena
+  std::vector<History> reach; // by arena, of all ranks
 };
 Judged judge(const Problem &problem, size_t most = 8);
 

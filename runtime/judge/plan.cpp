@@ -69,6 +69,7 @@ public:
         report("elements " + std::to_string(at[size_t(b)].end) + " to " + std::to_string(part) + " of bucket '" + bucket.name() +
                "' are never updated");
     }
+    if (program.role() == plan::Program::MIDDLE || program.role() == plan::Program::LAST) checkEarlierSums();
     if (plan.world() > 1) {
       checkSums();
       if (program.has_loss()) checkResult(program.loss(), "loss");
@@ -78,6 +79,19 @@ public:
   }
 
 private:
+  /// What earlier micro-steps have left of a gradient is read, to be added to, before anything is written there.
+  void checkEarlierSums() {
+    std::set<uint32_t> read, written;
+    for (const plan::Step &step : program.steps()) {
+      for (const plan::Ref &ref : step.reads())
+        if (!written.contains(ref.buffer())) read.insert(ref.buffer());
+      for (const plan::Ref &ref : step.writes()) written.insert(ref.buffer());
+    }
+    for (const plan::Bucket &bucket : plan.buckets())
+      if (const plan::StateTensor *sum = plan::tensorOf(bucket, plan::StateTensor::GRADIENT); sum && !read.contains(sum->ref().buffer()))
+        report("what earlier micro-steps have summed of the gradient of bucket '" + bucket.name() + "' is never used");
+  }
+
   /// The gradient of each trained bucket is reduced once for every micro-step of a program of training (or, of a table, all ranks' rows of
   /// it are gathered), and gathered again where all of it is updated. What a collective takes from a bucket comes to where that bucket's
   /// elements belong.
@@ -118,13 +132,21 @@ private:
     }
   }
 
+  /// The last of the first `steps` steps that writes there; -1: none.
+  int lastWriter(const plan::Ref &to, int steps) const {
+    for (int s = steps - 1; s >= 0; --s)
+      for (const Access &a : accessesOf(plan, program.steps(s), 0))
+        if (a.writes && a.buffer == to.buffer() && a.begin < to.offset() + to.bytes() && to.offset() < a.end) return s;
+    return -1;
+  }
+
   /// The last step that writes a result sums it over the ranks, or moves what was.
   void checkResult(const plan::Ref &result, const char *what) {
-    const plan::Step *last = nullptr;
-    for (const plan::Step &step : program.steps())
-      for (const Access &a : accessesOf(plan, step, 0))
-        if (a.writes && a.buffer == result.buffer() && a.begin < result.offset() + result.bytes() && result.offset() < a.end) last = &step;
-    if (last && !last->has_copy() && !(last->has_collective() && last->collective().kind() == plan::Collective::ALL_REDUCE))
+    int last = lastWriter(result, program.steps_size());
+    while (last >= 0 && program.steps(last).has_copy()) last = lastWriter(program.steps(last).reads(0), last);
+    if (last < 0) return; // which is for the values to see
+    const plan::Step &step = program.steps(last);
+    if (!step.has_collective() || step.collective().kind() != plan::Collective::ALL_REDUCE)
       report(std::string("the ") + what + " is not summed over the ranks");
   }
 

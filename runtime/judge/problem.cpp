@@ -1,6 +1,7 @@
 //===- problem.cpp - a plan's program as the judge's plain data ---------------------------------------===//
 #include "runtime/judge/problem.h"
 #include "runtime/plan/mesh.h"
+#include "runtime/plan/state.h"
 
 namespace zero::judge {
 namespace {
@@ -10,8 +11,8 @@ constexpr const char *kLanes[] = {"compute",    "gather", "reduce",      "to_dev
 
 void add(const plan::Plan &plan, Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
   if (ref.bytes() == 0) return;
-  uint64_t begin = plan::offsetOf(plan, ref, rank);
-  step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), writes});
+  uint64_t begin = plan::offsetOf(plan, ref, rank), stop = plan::offsetOf(plan, ref, plan.world() - 1) + ref.bytes();
+  step.accesses.push_back({ref.buffer(), begin, begin + ref.bytes(), writes, ref.offset(), stop});
 }
 
 Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
@@ -57,6 +58,10 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
     bool ours = b.program() == program || b.program() < 0;
     problem.buffers.push_back({b.name(), b.arena(), ours ? b.offset() : 0, ours ? b.bytes() : 0, b.program() < 0, b.first(), b.last()});
   }
+  if (p.role() == plan::Program::FIRST) // of the step before
+    for (const plan::Bucket &bucket : plan.buckets())
+      if (const plan::StateTensor *sum = plan::tensorOf(bucket, plan::StateTensor::GRADIENT))
+        problem.buffers[sum->ref().buffer()].stale = true;
   for (const plan::Step &step : p.steps()) problem.steps.push_back(convert(plan, step, rank));
   auto result = [&](const char *name, const plan::Ref &ref) {
     problem.results.push_back({name, ref.buffer(), ref.offset(), ref.offset() + ref.bytes()});

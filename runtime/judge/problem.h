@@ -14,6 +14,7 @@ struct Access {
   uint32_t buffer = 0;
   uint64_t begin = 0, end = 0; // relative to the buffer
   bool writes = false;
+  uint64_t first = begin, stop = end; // [first, stop) has those of every rank: waits are the same on all
 };
 
 struct Wait {
@@ -35,6 +36,7 @@ struct Buffer {
   uint64_t offset = 0, bytes = 0;
   bool persistent = false;
   uint32_t first = 0, last = 0; // steps, inclusive; transient buffers only
+  bool stale = false;           // what a persistent one holds before the program is of no use to it
 };
 
 struct Arena {

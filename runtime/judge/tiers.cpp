@@ -28,7 +28,6 @@ Tiers::Tiers(const plan::Plan &plan, const plan::Program &program) : plan(plan),
 }
 
 std::vector<std::string> Tiers::run() {
-  if (homes.empty()) return {};
   for (int s = 0; s < program.steps_size(); ++s) visit(s, program.steps(s));
   for (auto [kept, step] : unpublished) report("what " + name(step) + " changes of the " + of(kept) + " never reaches the other ranks");
   for (const Made &each : made)
@@ -111,10 +110,19 @@ void Tiers::bringBack(int s, Kept kept, const plan::Step &step) {
 void Tiers::update(int s, const plan::Step &step) {
   uint32_t bucket = step.update().bucket();
   std::vector<Role> roles = updatedRoles(plan);
+  if (plan::Content gradient = contents.of(plan::gradientOf(step));
+      gradient.bucket != int(bucket) || (gradient.part && !beginsAt(plan::gradientOf(step), step)))
+    report(name(s) + " updates " + bucketText(int(bucket)) + " with the gradient of other elements");
   for (size_t i = 0; i < roles.size(); ++i) {
     const plan::StateTensor *tensor = plan::tensorOf(plan.buckets(int(bucket)), roles[i]);
     int read = int(i ? i + 1 : 0); // the gradient is second
-    if (!tensor || !homes.contains(tensor->ref().buffer()) || read >= step.reads_size() || int(i) >= step.writes_size()) continue;
+    if (!tensor || read >= step.reads_size() || int(i) >= step.writes_size()) continue;
+    if (!homes.contains(tensor->ref().buffer())) {
+      if (!isHomeOf(step.reads(read), *tensor, step) || !isHomeOf(step.writes(int(i)), *tensor, step))
+        report(name(s) + " updates the " + of({bucket, roles[i]}) + " in buffer '" + plan.buffers(int(step.reads(read).buffer())).name() +
+               "', where it does not rest");
+      continue;
+    }
     updateFetched(s, {{bucket, roles[i]}, beginOf(step, *tensor)}, step.reads(read), step.writes(int(i)));
   }
   if (const plan::StateTensor *copy = plan::tensorOf(plan.buckets(int(bucket)), plan::StateTensor::COMPUTE);

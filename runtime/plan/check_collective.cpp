@@ -21,6 +21,8 @@ struct CollectiveChecker : StepOperands {
     reads(0, "the source", scatters ? whole : part);
     writes(0, "the destination", gathers ? whole : scatters ? product({call.count(), bytesOf(F32)}) : part);
     if (scatters && step.reads(0).buffer() == step.writes(0).buffer()) inPlace(call, part);
+    if (gathers && step.reads(0).buffer() == step.writes(0).buffer())
+      ownPart(call, step.reads(0), step.writes(0), part, "gathers from a place among what", "gets from others");
     if (!gathers) return sum(call, ranks);
     if (call.order() || call.slice()) throw Error(what + " gathers, but says how it sums");
   }
@@ -29,15 +31,19 @@ struct CollectiveChecker : StepOperands {
   void inPlace(const Collective &call, uint64_t part) const {
     if (call.dtype() != F32)
       throw Error(what + " puts sums in f32 among what it reads of type " + DType_Name(call.dtype()) + "; expected another buffer");
-    auto ownPart = [&](uint64_t rank) {
-      if (offsetOf(plan, step.writes(0), rank) != offsetOf(plan, step.reads(0), rank) + placeOf(plan, call.axes(), rank) * part)
-        throw Error(what + " puts its sums among what rank " + std::to_string(rank) +
-                    " sends to others; expected its own part of it, or another buffer");
+    ownPart(call, step.writes(0), step.reads(0), part, "puts its sums among what", "sends to others");
+  }
+
+  // Each rank's part lies at that rank's place in the whole, where both are in one buffer.
+  void ownPart(const Collective &call, const Ref &one, const Ref &whole, uint64_t part, const char *does, const char *moves) const {
+    auto check = [&](uint64_t rank) {
+      if (offsetOf(plan, one, rank) != offsetOf(plan, whole, rank) + placeOf(plan, call.axes(), rank) * part)
+        throw Error(what + " " + does + " rank " + std::to_string(rank) + " " + moves + "; expected its own part of it, or another buffer");
     };
-    ownPart(0);
+    check(0);
     uint64_t neighbour = 1; // along an axis; addresses are affine in the coordinates
     for (int axis = plan.axes_size() - 1; axis >= 0; neighbour *= plan.axes(axis--).size())
-      if (plan.axes(axis).size() > 1) ownPart(neighbour);
+      if (plan.axes(axis).size() > 1) check(neighbour);
   }
 
   // The order is promised, and the slices take all of it through a room that holds one of each rank.
@@ -50,7 +56,10 @@ struct CollectiveChecker : StepOperands {
     if (call.slice() == 0 || call.slice() > call.count())
       throw Error(what + " goes in slices of " + std::to_string(call.slice()) + " elements, which do not cover the " +
                   std::to_string(call.count()) + " that it sums; expected at least 1 and no more than these");
-    if (ranks > 1) writes(1, "the staging room", product({ranks, call.slice(), bytesOf(call.dtype())}));
+    if (ranks == 1) return;
+    writes(1, "the staging room", product({ranks, call.slice(), bytesOf(call.dtype())}));
+    requireApart(step.writes(1), step.reads(0), "its staging room", "what it reads");
+    requireApart(step.writes(1), step.writes(0), "its staging room", "its sums");
   }
 
   void librarySum(const Collective &call) const {

@@ -66,6 +66,8 @@ struct StepChecker : StepOperands {
     reads(0, "A", matrixBytes(rowsA, columnsA, call.lda(), call.batch(), call.stride_a(), element));
     reads(1, "B", matrixBytes(rowsB, columnsB, call.ldb(), countOf(MatMul::GROUPED_B), call.stride_b(), element));
     writes(0, "C", matrixBytes(call.m(), call.n(), call.ldc(), countOf(MatMul::GROUPED_C), call.stride_c(), bytesOf(call.c_dtype())));
+    requireApart(step.writes(0), step.reads(0), "C", "A");
+    requireApart(step.writes(0), step.reads(1), "C", "B");
     if (epilogue.readsBias) reads(2, "the bias", product({call.n(), bytesOf(call.c_dtype())}));
     if (epilogue.hasAux()) aux(call, epilogue.readsAux);
     if (call.accumulate() && !same(*step.reads().rbegin(), step.writes(0))) throw Error(what + " adds to another place than it reads");
@@ -153,6 +155,16 @@ struct StepChecker : StepOperands {
     AttentionBytes bytes = attentionInputs(call);
     writes(0, "the output", bytes.queries);
     writes(1, "the log-sum-exp", bytes.lse);
+    resultsApart();
+  }
+
+  // Parts of results are made while operands are still read.
+  void resultsApart() const {
+    for (const Ref &result : step.writes()) {
+      for (const Ref &operand : step.reads()) requireApart(result, operand, "a result", "what it reads");
+      for (const Ref &other : step.writes())
+        if (&other != &result) requireApart(result, other, "a result", "another");
+    }
   }
 
   void attentionGrad(const Attention &call) const {
@@ -169,6 +181,7 @@ struct StepChecker : StepOperands {
     writes(1, "dK", bytes.keys);
     writes(2, "dV", bytes.keys);
     if (call.bias_parts() > 0) writes(3, "the bias's gradient", product({call.bias_parts(), bytes.bias}));
+    resultsApart();
   }
 
   void copy() const {
@@ -256,6 +269,8 @@ void checkStep(const Plan &plan, int program, int index) {
   StepChecker check{{plan, step, program, what}};
   check.kind();
   checkTiers(plan, step, what);
+  if (step.has_copy() && !StepChecker::same(step.writes(0), step.reads(0)))
+    check.requireApart(step.writes(0), step.reads(0), "its destination", "its source");
 }
 
 } // namespace zero::plan

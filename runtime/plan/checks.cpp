@@ -42,8 +42,10 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what) {
 void requireText(const std::string &what, const std::string &text, size_t limit) {
   if (text.size() > limit)
     throw Error(what + " has a text of " + std::to_string(text.size()) + " bytes; at most " + std::to_string(limit) + " are allowed");
-  if (std::ranges::any_of(text, [](char c) { return (static_cast<unsigned char>(c) < ' ') || c == 127; }))
-    throw Error(what + " has a text with a control character"); // that could say on a terminal what no program has said
+  bool control = std::ranges::any_of(text, [](char c) { return (static_cast<unsigned char>(c) < ' ') || c == 127; });
+  for (size_t i = 0; i + 1 < text.size(); ++i) // U+0080 to U+009F
+    control = control || (text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0);
+  if (control) throw Error(what + " has a text with a control character"); // that could say on a terminal what no program has said
 }
 
 void requireName(const std::string &what, const std::string &text) {
@@ -176,16 +178,16 @@ void checkWaits(const Program &program) {
     for (const Wait &wait : program.steps(s).waits()) checkTick(wait.lane(), wait.tick(), ticks, nameOfStep(s));
   // Run all lanes as far as they get. Ticks only grow, so any order of trying finds the same end.
   std::array<size_t, lanes> tick{};
+  std::array<int, lanes> met{}; // of the waits of the lane's next step
   size_t done = 0;
   for (bool progress = true; progress;) {
     progress = false;
     for (int lane = 0; lane < lanes; ++lane)
       while (tick[lane] < order[lane].size()) {
         const Step &step = program.steps(order[lane][tick[lane]]);
-        bool ready = true;
-        for (const Wait &wait : step.waits()) ready = ready && tick[wait.lane()] >= wait.tick();
-        if (!ready) break;
-        ++tick[lane];
+        while (met[lane] < step.waits_size() && tick[step.waits(met[lane]).lane()] >= step.waits(met[lane]).tick()) ++met[lane];
+        if (met[lane] < step.waits_size()) break;
+        ++tick[lane], met[lane] = 0;
         ++done;
         progress = true;
       }

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include <initializer_list>
 
@@ -26,6 +27,12 @@ struct StepOperands {
   void reads(int index, const std::string &name, uint64_t bytes) const { operand(step.reads(index), name, bytes); }
   void writes(int index, const std::string &name, uint64_t bytes) const { operand(step.writes(index), name, bytes); }
   static bool same(const Ref &a, const Ref &b) { return a.SerializeAsString() == b.SerializeAsString(); }
+  // Bytes that no rank has in both.
+  void requireApart(const Ref &a, const Ref &b, const char *ofA, const char *ofB) const {
+    uint64_t last = plan.world() - 1;
+    if (a.buffer() == b.buffer() && a.offset() < offsetOf(plan, b, last) + b.bytes() && b.offset() < offsetOf(plan, a, last) + a.bytes())
+      throw Error(what + " has " + ofA + " in bytes of " + ofB + "; expected others");
+  }
   uint64_t product(std::initializer_list<uint64_t> factors) const {
     uint64_t result = 1;
     for (uint64_t factor : factors) result = multiply(result, factor, what);

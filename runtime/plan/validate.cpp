@@ -12,7 +12,7 @@ namespace zero::plan {
 namespace {
 
 constexpr uint64_t kMaxWorld = 1 << 20;
-constexpr int kMaxAxes = 8;
+constexpr int kMaxAxes = 8, kMaxPrograms = 64;
 constexpr size_t kMaxReason = 65536;
 
 // What every GPU can launch: along x 2^31 - 1 blocks of 1024 threads; a block of those at hand has no more shared memory.
@@ -111,6 +111,9 @@ void checkHeader(const Plan &plan) {
 }
 
 void checkProgramHeaders(const Plan &plan) {
+  if (plan.programs_size() > kMaxPrograms) // each may run on from any
+    throw Error("the plan has " + std::to_string(plan.programs_size()) + " programs; at most " + std::to_string(kMaxPrograms) +
+                " are allowed");
   for (int i = 0; i < plan.programs_size(); ++i) {
     const Program &program = plan.programs(i);
     std::string what = "program " + std::to_string(i);

@@ -1,10 +1,14 @@
 // --trace: what every lane did when, in the format of chrome://tracing and Perfetto.
 #pragma once
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
 
 namespace zero::runtime {
+
+// Training steps recorded, the first ones: more would fill disks, and no viewer opens them.
+inline constexpr uint64_t kTracedSteps = 10;
 
 struct TraceSpan {
   std::string_view name, program; // of the step, of the program

@@ -1,4 +1,5 @@
 #include "runtime/simulate/simulated_run.h"
+#include "runtime/checkpoint/export_onnx.h"
 #include "runtime/data/dataset.h"
 #include "runtime/files/distinct.h"
 #include "runtime/files/partial_file.h"
@@ -21,7 +22,6 @@ namespace zero::simulate {
 namespace {
 
 constexpr uint64_t kSteps = 10, kMostSteps = 1000000; // without --steps; and that can be asked for
-constexpr uint64_t kTracedSteps = 10;                 // more no viewer opens
 constexpr double kWorthSaying = 0.01;                 // of a step, that ranks wait for another
 
 /// A file of results, which is there whole or not at all; none if nobody asked for it.
@@ -51,6 +51,7 @@ private:
 void requireOwnFiles(const SimulatedRun &run, const plan::Plan &plan) {
   std::vector<runtime::NamedFile> files{{"the plan", run.plan, false}, {"--simulate", run.machine, false}};
   for (const std::string &file : plan::ModelFiles(plan).names()) files.push_back({"the model", file, false});
+  for (const std::string &file : runtime::dataFilesOf(plan.model())) files.push_back({"the model's data", file, false});
   if (run.metrics) files.push_back({"--metrics", *run.metrics, true});
   if (run.trace) files.push_back({"--trace", *run.trace, true});
   runtime::requireDistinct(files);
@@ -150,7 +151,8 @@ private:
 
   void show(uint64_t rank, int index, size_t task, double begin, double end) {
     const plan::Program &program = plan.programs(index);
-    if (complete >= kTracedSteps || task == 0 || task > size_t(program.steps_size())) return; // the first and the last are the host's
+    if (complete >= runtime::kTracedSteps || task == 0 || task > size_t(program.steps_size()))
+      return; // the first and the last are the host's
     const plan::Step &step = program.steps(int(task) - 1);
     auto &[lanes, text] = events[rank];
     lanes.insert(step.lane());

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <linux/magic.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
@@ -42,19 +41,6 @@ int openUnnamed(const std::string &folder, int rank) {
   return fd;
 }
 
-// One that is there is never opened as if to make it: of other users' files in folders for everybody a system may refuse that. To lock it
-// it need only be readable; NFS locks what is open for writing alone, so that is tried first.
-int openLock(const std::string &path) {
-  constexpr int kFlags = O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
-  for (;;) {
-    int fd = ::open(path.c_str(), O_RDWR | kFlags);
-    if (fd < 0 && errno == EACCES) fd = ::open(path.c_str(), O_RDONLY | kFlags);
-    if (fd >= 0 || errno != ENOENT) return fd;
-    fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | kFlags, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;
-  }
-}
-
 Error lockRefused(const std::string &path, int reason) {
   struct stat named = {};
   if (::lstat(path.c_str(), &named) == 0 && named.st_uid != ::geteuid())
@@ -78,23 +64,13 @@ uint64_t freeIn(int fd) {
 
 } // namespace
 
-RankLock::RankLock(const std::string &folder, int rank) : path(fmt::format("{}/rank-{}.lock", folder, rank)) {
-  for (;;) {
-    file = std::make_unique<Descriptor>(openLock(path));
-    if (!*file) throw lockRefused(path, errno);
-    if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-      throw Error(fmt::format("--disk-path '{}' is used by another run, whose rank {} is at work there; wait for its end, or name another "
-                              "folder",
-                              folder, rank));
-    // Whoever held it before may have removed the name meanwhile.
-    struct stat mine = {}, named = {};
-    if (::fstat(file->get(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
-        mine.st_dev == named.st_dev)
-      return;
-  }
+RankLock::RankLock(const std::string &folder, int rank) : file(fmt::format("{}/rank-{}.lock", folder, rank)) {
+  if (file.refusal() == EWOULDBLOCK)
+    throw Error(fmt::format("--disk-path '{}' is used by another run, whose rank {} is at work there; wait for its end, or name another "
+                            "folder",
+                            folder, rank));
+  if (file.refusal()) throw lockRefused(file.path(), file.refusal());
 }
-
-RankLock::~RankLock() { ::unlink(path.c_str()); }
 
 DiskFiles::DiskFile::DiskFile(const std::string &folder, int rank, bool direct)
     : folder(prepared(folder)), lock(folder, rank), file(openUnnamed(folder, rank)) {

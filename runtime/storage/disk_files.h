@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/files/descriptor.h"
 #include "runtime/files/file.h"
+#include "runtime/files/lock_file.h"
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,19 +20,14 @@ inline constexpr uint64_t kStripeBytes = uint64_t(1) << 20;
 inline constexpr uint64_t kLargestRequestBytes = uint64_t(8) << 20;
 
 // One rank at a time, of all runs, holds its number in a folder: two runs that shared a disk unknowingly would halve each other's speed and
-// fill each other's room. It is a lock on the file DIR/rank-N.lock, the system's, which ends with the process. Ranks of one run have
-// different numbers and so share a folder; any two runs have a rank 0. The empty file is removed when the lock is given up; a process that
-// is killed leaves it, and it means nothing then, to other users neither. File systems that know no locks are trusted.
+// fill each other's room. It is the file DIR/rank-N.lock. Ranks of one run have
+// different numbers and so share a folder; any two runs have a rank 0.
 class RankLock {
 public:
   RankLock(const std::string &folder, int rank); // throws a sentence if it is held
-  ~RankLock();
-  RankLock(const RankLock &) = delete;
-  RankLock &operator=(const RankLock &) = delete;
 
 private:
-  std::string path;
-  std::unique_ptr<Descriptor> file;
+  LockFile file;
 };
 
 class DiskFiles {

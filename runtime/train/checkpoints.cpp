@@ -22,6 +22,7 @@ void Checkpoints::save(const Progress &at) {
 // On rank 0. What cannot be removed is in nobody's way.
 void Checkpoints::removeOld() {
   if (rank.rank != 0) return;
+  bool stays = false; // a damaged one
   auto goOn = [](const std::string &sentence) { complain(fmt::format("zerorun: {}; the run goes on", sentence)); };
   for (const std::string &damaged : std::exchange(setup.damaged, {})) { // one of these would count as a whole one, or be the newest
     std::error_code gone;
@@ -31,8 +32,10 @@ void Checkpoints::removeOld() {
       setAside(damaged);
     } catch (const Error &error) {
       goOn(error.what());
+      setup.damaged.push_back(damaged), stays = true; // tried again after the next save
     }
   }
+  if (stays) return; // whole ones would be removed in its place
   for (const std::string &sentence : removeOlder(*options.checkpoint, options.keep.value_or(2))) goOn(sentence);
 }
 

@@ -73,21 +73,29 @@ int Run::train() {
   if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients, at);
   int stop = 0;
   uint64_t begun = at.step, saved = UINT64_MAX;
+  uint64_t good = at.step; // samples of the steps before it are; the next one may be begun while a step runs
+  while (good < at.step + 2 && agreed(sampleVote(good)) == 0) ++good;
   // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
+    if (at.step == good) endAtSample(badSample, begun, saved);
     StepRecord record;
     try {
-      record = trainingStep.run(at, stop ? at.step : nextPause());
+      record = trainingStep.run(at, stop ? at.step : std::min(nextPause(), good));
     } catch (const BadSample &sample) {
+      if (plan.world() > 1) throw; // what was read ahead cannot be read any more: this rank fails alone
       endAtSample(sample.what(), begun, saved);
     }
     if (options.trace) trace.collect(engine);
     std::string diverged = divergence(record, at);
-    int outcome = agreed(diverged.empty() ? vote() : kDiverged);
+    int outcome = agreed(diverged.empty() ? std::max(vote(), sampleVote(good)) : kDiverged);
     if (outcome == kDiverged) {
       report(record);
       endDiverged(diverged, saved);
     }
+    if (outcome == kBadSample)
+      outcome = 0;
+    else
+      ++good;
     if (!stop) stop = outcome;
     if (!stop && evaluates(at.step)) { // who asks to stop may not have the time that an evaluation takes
       record.evalLoss = evaluateNow();
@@ -183,6 +191,19 @@ int Run::vote() const {
   return line && line->failure() == EPIPE ? SIGPIPE : interruption();
 }
 
+// Whether this rank has a sample that ends the run before step number `step`. Of a run of one rank, that step says so itself: of several,
+// it would leave the others in the middle of it.
+int Run::sampleVote(uint64_t step) {
+  if (plan.world() == 1 || step >= setup.steps) return 0;
+  try {
+    setup.feeder->checkValues(at.position + (step - at.step) * setup.feeder->globalBatch(), rank.rank);
+    return 0;
+  } catch (const Error &error) {
+    badSample = error.what();
+    return kBadSample;
+  }
+}
+
 // What all ranks do after a step: the largest of their votes.
 int Run::agreed(int vote) { return largest(rank.communicator, static_cast<uint8_t>(vote)); }
 
@@ -233,14 +254,18 @@ void Run::endUnwritten(const std::string &where) {
   throw CollectiveError(unwritten + where);
 }
 
-// Of a run of one rank the steps before it are saved; the others of several are in the middle of the step that this one cannot make.
+// Collective. `why`: of the ranks that have a bad sample. The steps before it are saved.
 void Run::endAtSample(const std::string &why, uint64_t begun, uint64_t saved) {
-  if (options.checkpoint && plan.world() == 1 && at.step > begun && saved != at.step) {
+  if (options.checkpoint && at.step > begun && saved != at.step) {
     checkpoints->save(at);
     saved = at.step;
   }
   line.reset(); // ends the line on the terminal
-  throw Error(saved != UINT64_MAX ? fmt::format("{}; step {} is saved in {}", why, saved, *options.checkpoint) : why);
+  collectively(rank.communicator, [&] {
+    if (why.empty()) return;
+    throw Error(saved != UINT64_MAX ? fmt::format("{}; step {} is saved in {}", why, saved, *options.checkpoint) : why);
+  });
+  throw ReportedElsewhere(); // not reached
 }
 
 // The parameters are lost: every further step would be a waste, and a checkpoint would replace a good one.

@@ -27,7 +27,7 @@ public:
 
 private:
   // A step's outcome that all ranks agree on: a signal, one of these above every signal, or 0 to go on.
-  static constexpr int kDiverged = 255, kUnwritten = 254;
+  static constexpr int kDiverged = 255, kUnwritten = 254, kBadSample = 253;
 
   void start(int threads);
   void announce();
@@ -35,6 +35,7 @@ private:
   void announceDisk();
   void sayTraffic();
   int vote() const;
+  int sampleVote(uint64_t step);
   int agreed(int vote);
   bool evaluates(uint64_t step) const;
   bool saves(uint64_t step) const;
@@ -60,6 +61,7 @@ private:
   std::optional<Checkpoints> checkpoints;
   std::vector<std::string> changed; // sentences about what is not as in the run that is resumed
   std::unique_ptr<Metrics> metrics;
+  std::string badSample; // of this rank, once it has met one ahead
   std::string unwritten; // why metrics cannot be written, once they cannot
   std::unique_ptr<ProgressLine> line;
   TraceFile trace;

@@ -8,7 +8,7 @@ namespace zero::runtime {
 Runs::Runs(Engine &engine, const plan::Plan &plan, size_t groups) : engine(engine), plan(plan) {
   uint64_t losses = plan::kMaxLosses;
   for (const plan::Program &program : plan.programs())
-    losses = std::max(losses, plan::microStepsOf(plan, program) * static_cast<uint64_t>(plan.losses_size()));
+    losses = std::max(losses, plan::microStepsOf(plan, program) * static_cast<uint64_t>(std::max(1, plan.losses_size())));
   for (uint32_t i = 0; i < kSubmissions; ++i) slots.push_back(makeSlot(groups, losses));
   for (int i = 0; i < plan.inputs_size(); ++i)
     if (plan.inputs(i).role() == plan::Input::HYPER) hyperInput = i;

@@ -81,7 +81,7 @@ Settings hyperSettings(const plan::Plan &plan, const TrainOptions &options, cons
   settings.emplace_back("--betas", sgd ? text(hyper.momentum) : text(std::vector{hyper.beta1, hyper.beta2}));
   if (!sgd) settings.emplace_back("--eps", text(hyper.eps));
   settings.emplace_back("--clip", text(hyper.clip));
-  auto orNothing = [](const std::string &value) { return value.empty() ? "not given" : value; };
+  auto orNothing = [](const std::string &value) { return value.empty() ? "none" : value; };
   settings.emplace_back("--no-decay", orNothing(text(options.noDecay)));
   settings.emplace_back("--lr-scale", orNothing(text(options.lrScales)));
   return settings;
@@ -91,7 +91,8 @@ std::vector<std::string> changes(const Settings &before, const Settings &now) {
   std::vector<std::string> sentences;
   for (const auto &[name, value] : now)
     for (const auto &[other, old] : before)
-      if (name == other && value != old) sentences.push_back(fmt::format("{} is {}, where the checkpoint's run had {}", name, value, old));
+      if (name == other && value != (old == "not given" ? "none" : old)) // as checkpoints of before had it
+        sentences.push_back(fmt::format("{} is {}, where the checkpoint's run had {}", name, value, old));
   return sentences;
 }
 

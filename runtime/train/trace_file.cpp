@@ -10,9 +10,9 @@ constexpr size_t kWriteBytes = size_t(64) << 10; // written at once
 } // namespace
 
 void TraceFile::collect(Engine &engine) {
-  if (steps++ < kSteps) events.insert(events.end(), engine.trace().begin(), engine.trace().end());
+  if (steps++ < kTracedSteps) events.insert(events.end(), engine.trace().begin(), engine.trace().end());
   engine.clearTrace();
-  if (steps == kSteps) engine.endTrace();
+  if (steps == kTracedSteps) engine.endTrace();
 }
 
 void TraceFile::text(const Rank &rank, const std::function<void(std::string_view)> &take) const {

@@ -11,7 +11,6 @@ namespace zero::runtime {
 
 class TraceFile {
 public:
-  static constexpr uint64_t kSteps = 10;                 // training steps recorded: more would fill disks and no viewer opens them
   void collect(Engine &engine);                          // after a step
   void write(const Rank &rank, const std::string &path); // collective
 

@@ -11,7 +11,6 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import time
 
@@ -19,6 +18,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from harness import TINY, Suite, expect
+from ranks import free_port
 
 MIB = 1 << 20
 DISK = [flag for what in ("params", "optimizer", "activations") for flag in (f"--offload-{what}", "disk")]
@@ -74,9 +74,7 @@ def ranks(command, world, group=None):
     """Runs the ranks as children of ours, which find each other over TCP. Returns statuses, what they said, and the largest resident set."""
     env = dict(os.environ)
     if world > 1:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            env.update(WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]), ZERORUN_SECRET="a secret that is known to a test")
+        env.update(WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), ZERORUN_SECRET="a secret that is known to a test")
     files = [open(suite.work / f"said-{rank}", "w+") for rank in range(world)]
     processes = [subprocess.Popen([str(c) for c in command], cwd=suite.work, stdout=subprocess.DEVNULL, stderr=files[rank],
                                   env={**env, **({"RANK": str(rank)} if world > 1 else {})}, preexec_fn=group.join if group else None) for rank in range(world)]

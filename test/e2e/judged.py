@@ -46,6 +46,7 @@ def copy(plan):
 
 
 UPDATE = 7  # plan.Lane
+SUM = 3  # plan.StateTensor.GRADIENT
 
 
 def places(plan, wanted=lambda step: True):
@@ -326,6 +327,51 @@ def crossed(plan):
                 yield other, f"step {s} of {plan.programs[p].name} into bucket {b}"
 
 
+def strideless(kind, pick):
+    """Each reference that `pick` takes of a step of this kind and that differs between ranks, at rank 0's place on all of them."""
+    def every(plan):
+        for p, s in places(plan, lambda step: step.HasField(kind)):
+            refs = pick(plan.programs[p].steps[s])
+            if any(any(ref.strides) for ref in refs):
+                other = copy(plan)
+                for ref in pick(other.programs[p].steps[s]):
+                    del ref.strides[:]
+                yield other, f"step {s} '{plan.programs[p].steps[s].name}' of {plan.programs[p].name}"
+    return every
+
+
+def exchanged(plan):
+    """Each update with the gradient of the next one that is as large."""
+    for p, program in enumerate(plan.programs):
+        updates = [s for s, step in enumerate(program.steps) if step.HasField("update")]
+        for s, t in itertools.combinations(updates, 2):
+            if program.steps[s].reads[1].bytes == program.steps[t].reads[1].bytes and program.steps[s].update.bucket != program.steps[t].update.bucket:
+                other = copy(plan)
+                other.programs[p].steps[s].reads[1].CopyFrom(program.steps[t].reads[1])
+                yield other, f"steps {s} and {t} of {program.name}"
+                break
+
+
+def over_operand(plan):
+    """Products that write where they still read."""
+    for p, s in places(plan, lambda step: step.HasField("matmul") and step.writes[0].bytes <= step.reads[0].bytes):
+        other = copy(plan)
+        step = other.programs[p].steps[s]
+        step.writes[0].buffer, step.writes[0].offset = step.reads[0].buffer, step.reads[0].offset
+        yield other, f"step {s} '{step.name}' of {plan.programs[p].name}"
+
+
+def forgotten(plan):
+    """Micro-steps add their gradient to itself in place of what the earlier ones have left."""
+    sums = {tensor.ref.buffer for bucket in plan.buckets for tensor in bucket.tensors if tensor.role == SUM}
+    for p, program in enumerate(plan.programs):
+        for s, step in enumerate(program.steps):
+            if step.HasField("launch") and len(step.reads) == 2 and step.reads[0].buffer in sums:
+                other = copy(plan)
+                other.programs[p].steps[s].reads[0].CopyFrom(step.reads[1])
+                yield other, f"step {s} '{step.name}' of {program.name}"
+
+
 suite.start()
 suite.gpt("gpt.onnx", "--layers", "2", "--hidden", "16", "--heads", "2", "--vocab", "13", "--seq", "4", "--batch", "1")
 plans = {}
@@ -348,6 +394,16 @@ suite.zeroc("gpt.onnx", "vertical.plan", "--quiet", "--world", 2, "--stage", 3, 
 suite.check("judged: all micro-steps in one program, without a wait", changes, "vertical.plan", waits(drop), "without waiting for")
 suite.check("judged: all micro-steps in one program, without a step", changes, "vertical.plan", without_step,
             "dead store|before anything is written|last written through|never updated|never reaches|no step writes|is reduced 1 times, not 2 times|not summed|without waiting")
+suite.zeroc("gpt.onnx", "four.plan", "--quiet", "--world", 4, "--stage", 2, "--bucket-elements", 1500)
+suite.check("judged: four ranks, without a wait", changes, "four.plan", waits(drop), "without waiting for")
+suite.check("judged: four ranks, without a wait for the program before", changes, "four.plan", entry_waits(drop), "after @.* without waiting for .* of the program before")
+suite.check("judged: stage 1, all ranks update the first shard", changes, plans[1], strideless("update", lambda step: [step.reads[0], step.writes[0]]), "updates the .* where it does not rest")
+for stage in (1, 3):
+    suite.check(f"judged: stage {stage}, updates with another's gradient", changes, plans[stage], exchanged, "with the gradient of other elements|last written through|before anything|outside its life")
+suite.check("judged: stage 1, the first shard's gradient for all ranks", changes, plans[1], strideless("update", lambda step: [step.reads[1]]), "with the gradient of other elements")
+suite.check("judged: stage 1, all ranks send the first shard", changes, plans[1], strideless("collective", lambda step: [step.reads[0]]), "gathers from a place among what rank 1 gets from others")
+suite.check("judged: a product over its operand", changes, plans[1], over_operand, "has C in bytes of A|where the step reaches")
+suite.check("judged: sums of earlier micro-steps forgotten", changes, plans[3], forgotten, "have summed of the gradient of bucket .* is never used")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends beyond its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")
@@ -451,5 +507,5 @@ for how, change, says in (("without a wait", waits(drop), "without waiting for")
                           ("without a step", without_step, "dead store|before anything is written|last written through|never updated|never reaches|never returns|not brought up to date|to which it was not fetched|no step writes|is (reduced|gathered for an update) 0 times|not summed|without waiting|without what the other ranks"),
                           ("on another lane", on_compute, "lane|without waiting")):
     suite.check(f"judged: written after all updates, {how}", changes, "last.plan", change, says)
-suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss|loss")
+suite.check("judged: a loss that no step computes", changes, plans[0], elsewhere, "no step writes the loss")
 suite.finish()

@@ -302,6 +302,7 @@ check("3,500 chained Tanh", lambda: chain("Tanh", 3500))
 check("3,500 chained Relu", lambda: chain("Relu", 3500))
 check("3,500 sums with one value", lambda: sums(3500))
 check("2^200 paths through sums", lambda: doubling("Add", 200))
+check("2^200 paths through sums in half precision", lambda: doubling("Add", 200), flags=["--precision", "bf16"])
 check("2^50 paths through products", lambda: doubling("Mul", 50))
 check("functions that call each other 2^30 times", lambda: functions(30), "node 'f0_", "inlined")
 check("a constant of 128 GiB", lambda: sized(huge_constant))  # is never made: its sum is computed where it is read
@@ -316,6 +317,8 @@ check("a tiled constant of 4 TiB", lambda: sized(huge_tile))
 for memory in ("1G", "2G", "4G"):  # far too little is known after one choice for each stage
     check(f"175 billion parameters in {memory}", gpt3, "--device-memory allows", "it cannot hold 'bucket384.gradient' (transformer.h.95.", loss="cross_entropy",
           seconds_allowed=15, flags=["--init", "random", "--world", "64", "--stage", "auto", "--device-memory", memory, "--target", "sim"])
+check("175 billion parameters in a second", gpt3, "1 s of processor time (--compile-seconds gives it more)", loss="cross_entropy",
+      flags=["--init", "random", "--world", "64", "--stage", "auto", "--device-memory", "24G", "--target", "sim", "--compile-seconds", "1"])
 check("175 billion parameters in 2G, in tiles", gpt3, "--device-memory allows", "it cannot hold 'bucket", loss="cross_entropy", seconds_allowed=25,
       flags=["--init", "random", "--world", "64", "--stage", "auto", "--tile", "auto", "--device-memory", "2G", "--target", "sim"])
 if long:  # what else is known to be heavy, some of it beyond the bounds today

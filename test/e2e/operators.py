@@ -169,6 +169,30 @@ def equal_numbers():
     expect(np.allclose(found["q"], (2 * (x - labels) / labels.size).sum(0), atol=1e-6), f"the gradient of what is clipped is {found['q']}")
 
 
+def corner(each, value, slope, constants={}):
+    """Of a parameter that begins with zeros, at which the function has this value and PyTorch's gradient this slope."""
+    x, labels = real(BATCH, 5), real(BATCH, 5)
+    _, found = trained([each, node("Mul", ["x", "f"], ["y"])], {"p": np.zeros(5)}, constants, x, labels)
+    want = (2 * (x * value - labels) / labels.size * x).sum(0) * slope
+    expect(np.allclose(found["p"], want, atol=1e-6), f"the gradient is {found['p']}, not {want}")
+
+
+def large_halves():
+    """Whole numbers beyond the precision of halves stay as they are."""
+    x, labels = np.array([8388609.0, 8388607.5, 2.5, -3.5]).reshape(BATCH, 1), np.zeros((BATCH, 1))
+    loss, _ = trained([node("Round", ["x"], ["r"]), node("Sub", ["r", "x"], ["d"]), node("Mul", ["d", "p"], ["y"])], {"p": np.ones((1, 1))}, {}, x, labels)
+    expect(loss == 0.75 / 4, f"the squares of what rounding changes are {loss} in the mean, not {0.75 / 4}")
+
+
+def elementwise_without_axes():
+    """ReduceSumSquare of no axes squares, and a sequence takes what is inserted at a negative position before its last."""
+    parameters, constants = {"w": real(6, 5), "v": real(6, 5)}, {"none": np.array([], np.int64), "place": np.array(-1), "first": np.array(0)}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["x", "v"], ["b"]), node("ReduceSumSquare", ["a", "none"], ["s"], noop_with_empty_axes=1),
+             node("SequenceConstruct", ["b", "b"], ["list"]), node("SequenceInsert", ["list", "s", "place"], ["longer"]),
+             node("ConcatFromSequence", ["longer"], ["y"], axis=1)]
+    return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, 15))
+
+
 def whole_powers(base, power):
     """Of integers, which wrap as 64 bits do; what is None comes from the data. They choose the rows of a table."""
     ids, table, labels = rng.integers(0, 64, (BATCH, 6)), real(97, 3), real(BATCH, 6, 3)
@@ -296,6 +320,15 @@ for name, first, second in (("rounded - x.detach() + x", ["%r", "%detach"], ["%d
 suite.check("operators: straight through to a codebook", codebook)
 suite.check("operators: what is taken away and added back", added_back)
 suite.check("operators: gradients of equal numbers", equal_numbers)
+for op, value, slope, attributes in (("Softplus", np.log(2), 0.5, {}), ("Mish", 0, np.tanh(np.log(2)), {}), ("Elu", 0, 1.5, {"alpha": 1.5}), ("Selu", 0, 1.0507009873554805 * 1.6732632423543772, {}),
+                                     ("Celu", 0, 1, {"alpha": 2.0}), ("LeakyRelu", 0, 0.3, {"alpha": 0.3}), ("Relu", 0, 0, {}), ("Abs", 0, 0, {})):
+    suite.check(f"operators: {op} of zeros", corner, node(op, ["p"], ["f"], **attributes), value, slope)
+suite.check("operators: PRelu of zeros", corner, node("PRelu", ["p", "slope"], ["f"]), 0, 0.25, {"slope": np.array([0.25])})
+for function, slope in (("clamp.default", 1), ("hardtanh.default", 0)):
+    suite.check(f"operators: Clip of zeros at a bound, as {function} says", corner, said(node("Clip", ["p", "low"], ["f"]), function, "%p", "0"), 0, slope, {"low": np.array(0.0)})
+suite.check("operators: Max of zeros, as clamp_min says", corner, said(node("Max", ["p", "low"], ["f"]), "clamp_min.default", "%p", "0"), 0, 1, {"low": np.array(0.0)})
+suite.check("operators: Round of large numbers", large_halves)
+suite.check("operators: reductions of no axes, insertions from behind", elementwise_without_axes)
 for name, base, power in (("the cube of the data", None, 3), ("known powers of the data", None, [0, 1, 2, 5, 40, -3]), ("powers of -3 by the data", -3, None),
                           ("known powers of known numbers", [2, 3, -1, 31, 7, 0], [62, 39, -5, 13, 0, 5]), ("the data to its own power", None, None)):
     suite.check(f"operators: {name}", whole_powers, base, power)

@@ -3,6 +3,8 @@
 import html.parser
 import json
 
+import onnx
+
 from harness import Suite, expect
 
 suite = Suite(__doc__)
@@ -58,6 +60,20 @@ def page(*flags):
     return f"{found.count['rect']} bars, {found.count['polygon']} areas, {len(text)} bytes"
 
 
+def strange_names():
+    """Names of a model are text on the page, whatever they hold."""
+    model = onnx.load(suite.work / "model.onnx")
+    strange = lambda name: name.replace("transformer.h.", '<script src="x">&amp;.h.')
+    for tensor in model.graph.initializer:
+        tensor.name = strange(tensor.name)
+    for node in model.graph.node:
+        node.input[:] = [strange(name) for name in node.input]
+        node.output[:] = [strange(name) for name in node.output]
+    onnx.save(model, suite.work / "strange.onnx")
+    suite.zeroc("strange.onnx", "strange.plan", "--report", "strange.html", "-q")
+    expect('<script src="x">&amp;.h.0.' in Page((suite.work / "strange.html").read_text()).text, "names of layers are not on the page")
+
+
 def numbers():
     suite.zeroc("model.onnx", "x.plan", "--report", "x.json", "-q", "--stage", "3", "--world", "2")
     expect(json.loads((suite.work / "x.json").read_text()) == json.loads(inspect("x.plan", "--json", "--schedule")), "not what zero-inspect says")
@@ -77,6 +93,7 @@ suite.gpt("model.onnx", "--layers", "2", "--hidden", "64", "--heads", "4", "--vo
 suite.check("report: a page", page)
 suite.check("report: a page of several ranks, micro-steps and tiers", page, "--world", "2", "--stage", "3", "--accumulate", "5", "--offload-optimizer", "disk",
             "--offload-activations", "host", "--clip", "always")
+suite.check("report: a page of strange names", strange_names)
 suite.check("report: numbers", numbers)
 suite.check("report: wrong uses", refused)
 suite.finish()

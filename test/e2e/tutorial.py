@@ -69,7 +69,8 @@ def flags():
     """Every flag a page names is one of its program."""
     known = {p: set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", suite.run([suite.bin / p, "--help"]).stdout)) for p in ("zeroc", "zero-inspect", "zerorun")}
     checked = 0
-    for page in ("README.md", "docs/tutorial.md", "docs/inspect.md", "docs/zerorun.md", "docs/architecture.md", "docs/rationale.md", "docs/rationale-memory.md", "docs/rationale-kernels.md", "docs/rationale-gpu.md", "docs/security.md", "docs/offloading.md", "docs/measurements.md"):
+    for page in ("README.md", "docs/tutorial.md", "docs/inspect.md", "docs/zerorun.md", "docs/architecture.md", "docs/rationale.md", "docs/rationale-memory.md", "docs/rationale-kernels.md", "docs/rationale-gpu.md", "docs/security.md", "docs/offloading.md", "docs/measurements.md",
+                 "docs/simulation.md", "docs/gpu.md", "docs/architectures.md", "docs/reliability.md"):
         for command in [*commands((ROOT / page).read_text()), *re.findall(r"`((?:zeroc|zerorun|zero-inspect) [^`]*)`", (ROOT / page).read_text())]:
             words = command.replace("build/bin/", "").split()
             program = next((w for w in words if w in known), None)

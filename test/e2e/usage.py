@@ -102,6 +102,7 @@ def constants_spared():
     refused([suite.bin / "zeroc", "apart.onnx", "-o", "machine.json", "--machine", "machine.json"], "--machine", "-o")
     for flag in ("--metrics", "--trace"):
         refused([suite.bin / "zerorun", "apart.plan", "--data", "apart.npz", "--steps", 1, flag, "order.data"], "the model's data", flag)
+        refused([suite.bin / "zerorun", "apart.plan", "--simulate", "a100", flag, "order.data"], "the model's data", flag)
     expect(all((suite.work / name).read_bytes() == content for name, content in before.items()), "an input was overwritten")
 
 

@@ -47,7 +47,10 @@ def count(world, job):
     ended = world.run(job, folder, log=log)
     if any(ended.statuses) or tree(folder) != job.end:
         raise Broken(f"{job} under `fault`, which does nothing: {ended}")
-    return [calls_of(f"{log}.{rank}", folder) for rank in range(job.world)]
+    counted = [calls_of(f"{log}.{rank}", folder) for rank in range(job.world)]
+    if not all(counted):
+        raise Broken(f"{job}: `fault` saw no file call of some rank")
+    return counted
 
 
 def check_durable(calls, rank):

@@ -79,7 +79,10 @@ class Suite:
         broken = [row for row in rows if row["how"] == "BROKEN"]
         ends = collections.Counter(row["how"] for row in rows)
         self.table.append((title, len(rows), ends))
-        if self.args.all and aim and not ends[aim]:
+        if not rows or ends["not reached"] == len(rows): # faults of one kind are made in some of them, or none is made at all
+            self.failed += 1
+            print(f"FAILED faults: {title}: none of {len(rows)} cases came to its call", flush=True)
+        elif self.args.all and aim and not ends[aim]:
             self.failed += 1
             print(f"FAILED faults: {title}: none of {len(rows)} was {aim}: {dict(ends)}", flush=True)
         elif broken:

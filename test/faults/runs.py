@@ -6,7 +6,6 @@ import pathlib
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,6 +15,9 @@ import numpy
 import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from ranks import free_port  # noqa: E402
+
 GIVE_UP = 120  # seconds after which a run counts as hanging
 
 
@@ -208,10 +210,7 @@ class World:
         if job.begin.name != "large":
             env["DNNL_MAX_CPU_ISA"] = "SSE41"  # otherwise the product library spends most of such a run in making code
         if job.world > 1:
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
-            env.update(WORLD_SIZE=str(job.world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), ZERORUN_SECRET="a secret that is known to a test",
+            env.update(WORLD_SIZE=str(job.world), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), ZERORUN_SECRET="a secret that is known to a test",
                        ZERORUN_START_TIMEOUT="20")  # where one ends before it has met the others, nobody but this tells them
         processes = []
         for rank in range(job.world):

@@ -34,7 +34,7 @@ GRADIENTS = ("gpt2", "gpt2_loss", "llama")
 # GPT-2: layers, width, heads; samples of 1024 tokens in a micro-step; micro-steps.
 GPT2 = {"gpt2-124M": (12, 768, 12, 16, 4), "gpt2-1.5B": (48, 1600, 25, 8, 4)}
 VOCABULARY, LENGTH = 50257, 1024
-GPU = "sm_90a" # of benchmarks and what belongs to them: the machine that is usually lent
+GPU = "sm_90a" # of benchmarks and what belongs to them: the machine that the bundle is made for
 # State beyond the GPU: layers, width, heads, samples in a micro-step; plan, flags; steps, processors, seconds without which it is not begun, and at most
 # (docs/gpu.md says why these sizes). Speeds that choices are made by are those of an H200's machine.
 BEYOND = {"gpt-7B": ((34, 4096, 32, 8), "bf16-host", ["--device-memory", "24GiB", "--host-memory", "110GiB"], (6, 8, 60, 150)),
@@ -42,7 +42,7 @@ BEYOND = {"gpt-7B": ((34, 4096, 32, 8), "bf16-host", ["--device-memory", "24GiB"
           "gpt-17.6B": ((28, 7168, 56, 8), "bf16-host-disk", ["--recompute", "full", "--device-memory", "134GiB", "--host-memory", "116GiB"], (3, 8, 200, 330))}
 SMALL = {"gpt-host": ((6, 64, 2, 2), "bf16-host", ["--device-memory", "2M", "--host-memory", "64M"], (3, 1, 5, 60)),
          "gpt-disk": ((6, 64, 2, 2), "bf16-host-disk", ["--device-memory", "3500K", "--host-memory", "2500K"], (3, 1, 5, 60))}
-LENT = {"host": 112 << 30, "disk": 56 << 30} # bytes, of the machine that is usually lent
+ROOM = {"host": 112 << 30, "disk": 56 << 30} # bytes, of the machine that the bundle is made for
 SPEEDS = ROOT / "test" / "gpu" / "h200.json"
 
 
@@ -194,10 +194,10 @@ class Bundle:
             self.rung("beyond", name, plan, steps, processors, seconds, limit)
 
     def rests(self, name, plan):
-        """The plan has state where its name says, and no more of it than the machine that is usually lent has room for."""
+        """The plan has state where its name says, and no more of it than the machine that the bundle is made for has room for."""
         facts = json.loads(self.run(self.bin / "zero-inspect", f"{plan}.plan", "--json", folder=self.folder / name))
         for tier in plan.split("-")[1:]:
-            if not 0 < facts["memory"][tier]["state_bytes"] <= LENT[tier]:
+            if not 0 < facts["memory"][tier]["state_bytes"] <= ROOM[tier]:
                 sys.exit(f"bundle: {name}/{plan} keeps {facts['memory'][tier]['state_bytes']} bytes in tier {tier}")
 
     def sanitizer(self):

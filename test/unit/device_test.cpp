@@ -270,7 +270,7 @@ TEST(MatMul, Bf16MustBeAnnounced) {
               std::string::npos);
     executor.prepare({{}, {shape}});
     executor.matmul({shape, a.data(), b.data(), c.data()});
-    EXPECT_EQ(executor.note().find("this processor has no instructions for bf16"), way == HalfProducts::Widened ? 0 : std::string::npos);
+    EXPECT_EQ(executor.note().find("this processor"), way == HalfProducts::Widened ? 0 : std::string::npos) << executor.note();
   }
   shape.dtype = shape.cDtype = plan::F16;
   Executor executor(1);

@@ -42,12 +42,14 @@ PlanBuilder goodPlan(uint32_t world = 4) {
 
   Ref q = b.floats("q", 2 * 4 * 8 * 16), k = b.floats("k", 2 * 2 * 8 * 16), lse = b.floats("lse", 2 * 4 * 8),
       mask = b.floats("mask", 8 * 8), bias = b.floats("bias", 4 * 8 * 8);
-  Attention *attention = b.step("attention", {q, k, k, mask, bias}, {q, lse}).mutable_attention();
+  Ref out = b.floats("out", 2 * 4 * 8 * 16), dq = b.floats("dq", 2 * 4 * 8 * 16), dk = b.floats("dk", 2 * 2 * 8 * 16),
+      dv = b.floats("dv", 2 * 2 * 8 * 16), slopes = b.floats("slopes", 4 * 8 * 8);
+  Attention *attention = b.step("attention", {q, k, k, mask, bias}, {out, lse}).mutable_attention();
   attention->set_batch(2), attention->set_heads(4), attention->set_kv_heads(2), attention->set_q_len(8), attention->set_kv_len(8);
   attention->set_dim(16), attention->set_scale(0.25f), attention->set_dtype(F32);
   attention->set_bias_parts(1);
   for (uint64_t extent : {1, 1, 8, 8}) attention->add_mask_shape(extent);
-  *b.step("attention gradient", {q, k, k, mask, bias, q, lse, q}, {q, k, k, bias}).mutable_attention_grad() =
+  *b.step("attention gradient", {q, k, k, mask, bias, out, lse, out}, {dq, dk, dv, slopes}).mutable_attention_grad() =
       b.program().steps(1).attention();
 
   Ref whole = b.floats("bucket", 16 * world), shard = part(whole, 0, 64, 64), staging = b.floats("staging", 16 * world);
@@ -479,6 +481,15 @@ TEST(Validate, RefusesEveryKindOfDamage) {
          sum->mutable_collective()->set_dtype(BF16), sum->mutable_reads(0)->set_bytes(128), sum->mutable_writes(1)->set_bytes(128);
        },
        "puts sums in f32 among what it reads of type BF16"},
+      {[](Plan &p) { *stepOf(p, kProduct)->mutable_writes(0) = part(stepOf(p, kProduct)->reads(0), 0, 64 * 16 * 4); },
+       "has C in bytes of A"},
+      {[](Plan &p) { *stepOf(p, kAttention)->mutable_writes(0) = stepOf(p, kAttention)->reads(0); },
+       "has a result in bytes of what it reads"},
+      {[](Plan &p) { *stepOf(p, kGradient)->mutable_writes(2) = stepOf(p, kGradient)->writes(1); }, "has a result in bytes of another"},
+      {[](Plan &p) { stepOf(p, kCopy)->mutable_writes(0)->set_offset(64); }, "has its destination in bytes of its source"},
+      {[](Plan &p) { *stepOf(p, kReduce)->mutable_writes(1) = stepOf(p, kReduce)->reads(0); },
+       "has its staging room in bytes of what it reads"},
+      {[](Plan &p) { stepOf(p, kGather)->mutable_reads(0)->set_strides(0, 0); }, "gathers from a place among what rank 1 gets from others"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(0)->set_strides(0, 0); },
        "puts its sums among what rank 1 sends to others; expected its own part of it"},
       {[](Plan &p) { stepOf(p, kReduce)->mutable_writes(0)->set_offset(64), stepOf(p, kReduce)->mutable_writes(0)->clear_strides(); },

@@ -74,8 +74,8 @@ TEST(Metrics, OneRunAtATime) {
 
 TEST(Streams, NamesDoNotCommandATerminal) {
   testing::internal::CaptureStderr();
-  complain("'a\x1b[2J\n\x7f\u00e9' is damaged");
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "'a\\x1b[2J\\x0a\\x7f\u00e9' is damaged\n");
+  complain("'a\x1b[2J\n\x7f\u00e9\u009b1m' is damaged");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "'a\\x1b[2J\\x0a\\x7f\u00e9\\xc2\\x9b1m' is damaged\n");
 }
 
 TEST(Progress, WhatNobodyReadsIsSaidOnce) {

@@ -62,12 +62,20 @@ TEST_F(Zerorun, ABadSampleCostsNoStep) {
   EXPECT_FALSE(std::filesystem::exists(folder / "none.jsonl"));
 }
 
-TEST_F(Zerorun, ARankThatFailsAloneEndsTheOthers) {
+TEST_F(Zerorun, ABadSampleOfOneRankCostsNoStepOfAny) {
   folder.write("bad.safetensors", badData());
-  Outcome outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl", 2);
+  const std::string why = "zerorun: rank 1: 'bad.safetensors': sample 38 of 'x' has the value 100 at position 2";
+  Outcome outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl --checkpoint c", 2);
   EXPECT_NE(outcome.status, 0);
-  EXPECT_NE(outcome.error.find("zerorun: rank 1: 'bad.safetensors': sample 38 of 'x' has the value 100 at position 2"), std::string::npos)
-      << outcome.error;
+  EXPECT_NE(outcome.error.find(why), std::string::npos) << outcome.error;
+  EXPECT_NE(outcome.error.find("; step 9 is saved in c\n"), std::string::npos) << outcome.error;
+  EXPECT_TRUE(std::filesystem::exists(folder / "c/step-9/index.json"));
+  EXPECT_EQ(metrics("m.jsonl").size(), 9u);
+  // Nothing is begun from there, nor lost.
+  outcome = run("two.plan", "--data bad.safetensors --steps 20 --metrics m.jsonl --checkpoint c --resume c", 2);
+  EXPECT_NE(outcome.status, 0);
+  EXPECT_NE(outcome.error.find(why), std::string::npos) << outcome.error;
+  EXPECT_TRUE(std::filesystem::exists(folder / "c/step-9/index.json"));
   EXPECT_EQ(metrics("m.jsonl").size(), 9u);
 }
 

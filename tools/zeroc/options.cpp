@@ -205,7 +205,6 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
   app.add_flag("-q,--quiet", line.quiet, "print errors and warnings only")->group(group);
 }
 
-/// A plan that is there already is signed and nothing else: no other flag has a say over it.
 /// What is estimated where --machine says nothing.
 simulate::Machine defaultMachine(const pipeline::CompileOptions &o) {
   if (o.target == plan::Target::CUDA) return simulate::defaultMachine(o.target, o.gpu);
@@ -214,6 +213,7 @@ simulate::Machine defaultMachine(const pipeline::CompileOptions &o) {
   return simulate::defaultMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "");
 }
 
+/// A plan that is there already is signed and nothing else: no other flag has a say over it.
 void requireSigningAlone(const CLI::App &app) {
   if (app.get_option("--sign")->count() == 0) throw Error("the model is a plan already; all that can be done to it is --sign KEY");
   for (const CLI::Option *option : app.get_options())

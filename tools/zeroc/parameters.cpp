@@ -55,8 +55,8 @@ public:
     auto [place, fresh] = places.emplace(line.layers.empty() ? key + line.name() : key, lines.size());
     if (fresh)
       lines.push_back(std::move(line));
-    else
-      lines[place->second].layers.push_back(line.layers.at(0));
+    else if (!line.layers.empty()) // otherwise it is said already: of constants, each body has names of its own
+      lines[place->second].layers.push_back(line.layers[0]);
   }
 
   std::string text() const {

@@ -223,7 +223,7 @@ int main(int argc, char **argv) {
   std::string machine;
   CLI::Option *simulated = app.add_option("--simulate", machine,
                                           "run the plan in virtual time on machines that are described, by name or in a file of JSON "
-                                          "(docs/offloading.md): how long steps of all its ranks take, and what they wait for")
+                                          "(docs/simulation.md): how long steps of all its ranks take, and what they wait for")
                                ->type_name("a100|h100|FILE")
                                ->group("Simulation");
   try {

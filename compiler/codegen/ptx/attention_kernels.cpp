@@ -87,13 +87,18 @@ private:
         bringNumbers(at(lses, buffer), sums(operand(Lse)), head, query);
         bringNumbers(at(deltas, buffer), sums(operand(Delta)), head, query);
       };
-      // After the last query there are zeros: its weights are 1, and multiply zeros.
+      // After the last query there are zeros: its weights multiply zeros.
       return overTiles(firstQuery(), queriesSeeing(), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
         Tile q = at(passed[0], buffer), dout = at(passed[1], buffer);
         Fragment s = scores(timesTransposed(owned[0], q), head, query, first, true);
         Fragment lse = map(perColumn(at(lses, buffer)), [&](Value v, const Entry &) { return usable(v); });
         Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum, factor); });
         weights = seen(weights, query, first, true, real(0));
+        if (a.mask && a.queries % tiles.other) { // which no lse takes back there: what it adds may be too much for an exponential
+          Value last = minus(number(a.queries - 1), query);
+          weights =
+              within(weights, PerRow(rows(), last), negative(minus(last, number(tiles.other - 1))), arith::CmpIPredicate::sle, real(0));
+        }
         Fragment dp = timesTransposed(owned[1], dout);
         Fragment ds = map(dp, perColumn(at(deltas, buffer)), [&](Value x, Value y) { return sub(x, y); });
         ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });

@@ -92,6 +92,10 @@ llvm::Expected<std::unique_ptr<llvm::Module>> gpuModule(llvm::LLVMContext &conte
       return llvm::createStringError("kernel '" + kernel->info.symbol + "' would take " + std::to_string(divisions.back().blocks) +
                                      " blocks, more than the " + std::to_string(mostBlocks) +
                                      " a GPU launches; compile for a smaller batch");
+    const Program &program = kernel->program; // whose numbers of rows are of 32 bits in lists of updates
+    if (program.kind == Program::Scatter && std::max(program.points(program.reduced), program.points(program.outer)) > INT32_MAX)
+      return llvm::createStringError("kernel '" + kernel->info.symbol + "' adds to or from more than " + std::to_string(INT32_MAX) +
+                                     " rows; compile for a smaller batch");
   }
   auto lowered = lowerKernels(context, [&](ModuleOp module, Location loc) {
     for (auto [kernel, division] : llvm::zip(kernels, divisions)) emitForGpu(kernel->program, division, module, loc);

@@ -32,8 +32,9 @@ int keptLoad(const Program &p, unsigned lanes) {
 }
 
 unsigned keptBytes(const Program &p, unsigned lanes, unsigned threads) {
-  // Half of what a multiprocessor has (PTX ISA: 228 KiB of sm_90, of which the system takes one for each block).
-  constexpr int64_t kMost = (226 << 10) / 2, kWarp = 32, kNumber = 8;
+  // What a block may have on every GPU that runs code of sm_80 (99 KiB on those of compute capability 8.6, 8.9 and 12.x: CUDA C++
+  // Programming Guide, technical specifications).
+  constexpr int64_t kMost = 99 << 10, kWarp = 32, kNumber = 8;
   int load = keptLoad(p, lanes);
   if (load < 0) return 0;
   int64_t row = int64_t(llvm::alignTo(uint64_t(p.points(p.inner)) * bytesOf(p.inputs[p.nodes[load].arg].type), 16));

@@ -41,12 +41,16 @@ template <typename Op> Vals variadic(NodeContext &c) {
 }
 
 /// Max, Min, with the gradient of torch.maximum and minimum: of equal numbers each has half. nn.max alone gives one of them all, which
-/// pools ask for, and clamp(), which the newer exporter writes with Max as well. What meets what is seen without this.
-template <typename Op> Vals extremum(NodeContext &c) {
+/// pools ask for. The newer exporter writes clamp() with them as well. What meets what is seen without this.
+template <typename Op, P beyond> Vals extremum(NodeContext &c) {
   Val r = c.in(0);
-  bool shares = !c.importer.isQuiet() && !c.node.call.contains("=torch.ops.aten.clamp");
+  bool shares = !c.importer.isQuiet();
   for (size_t i = 1; i < c.inputs.size(); ++i) {
     Val x = r, y = c.in(i);
+    if (!c.importer.isQuiet() && isClamp(c.node) && x && x.isFloat()) {
+      r = within<beyond>(c, x, y);
+      continue;
+    }
     r = c.e.binary<Op>(x, y);
     if (!r || r.isConstant() || !r.isFloat() || !shares) continue;
     Val half = c.e.add(c.e.mul(x, like(c, 0.5, x)), c.e.mul(y, like(c, 0.5, y)));
@@ -116,8 +120,8 @@ void registerArithmetic(Registry &r) {
   r["Add"] = {add};
   r["Sub"] = {sub};
   r["Pow"] = {pow};
-  r["Max"] = {extremum<nn::MaxOp>};
-  r["Min"] = {extremum<nn::MinOp>};
+  r["Max"] = {extremum<nn::MaxOp, P::lt>};
+  r["Min"] = {extremum<nn::MinOp, P::gt>};
   r["Sum"] = {variadic<nn::AddOp>};
   r["Mean"] = {mean};
 }

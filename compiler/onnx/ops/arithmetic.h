@@ -12,6 +12,14 @@ inline Val choose(NodeContext &c, nn::Predicate predicate, const Val &x, const V
   return c.e.select(c.e.compare(predicate, x, like(c, 0, x)), a, b);
 }
 
+/// Whether it is torch.clamp(), which the newer exporter says.
+inline bool isClamp(const Node &node) { return node.call.contains("=torch.ops.aten.clamp"); }
+
+/// `bound` where x is beyond it, x elsewhere, which has the gradient there.
+template <nn::Predicate beyond> Val within(NodeContext &c, const Val &x, const Val &bound) {
+  return c.e.select(c.e.compare(beyond, x, bound), bound, x);
+}
+
 /// The nearest whole number; halves go to the even one.
 Val rounded(NodeContext &c, const Val &x);
 

@@ -92,7 +92,9 @@ Vals attention(NodeContext &c) {
       s = c.e.add(s, c.e.select(open, c.e.scalar(0, c.e.f32()), c.e.scalar(hidden, c.e.f32())));
     }
     if (mask) s = c.e.add(s, mask);
-    Val p = c.e.reshape(c.e.softmax(s), {batch * heads, queries, keys});
+    Val p = c.e.softmax(s);
+    if (mask) p = c.e.select(c.e.isNan(p), c.e.scalar(0, c.e.f32()), p); // of a query that sees no key
+    p = c.e.reshape(p, {batch * heads, queries, keys});
     y = c.e.reshape(c.e.matmul(p, repeat(v)), {batch, heads, queries, width});
   }
   if (flat) y = c.e.reshape(c.e.transpose(y, {0, 2, 1, 3}), {batch, queries, heads * width});

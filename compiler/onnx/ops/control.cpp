@@ -20,13 +20,13 @@ std::shared_ptr<const std::vector<Val>> sequence(NodeContext &c, size_t i) {
   return v.sequence;
 }
 
-/// Position in a sequence of n; -1 after a report.
-int64_t position(NodeContext &c, size_t i, int64_t n) {
+/// Position in a sequence of n, up to `last`; -1 after a report.
+int64_t position(NodeContext &c, size_t i, int64_t n, int64_t last) {
   auto t = c.known(i);
   if (!t || t->size() != 1) return c.e.fail("its position is no single number"), -1;
   int64_t p = t->integer(0);
   p = p < 0 ? p + n : p;
-  return p >= 0 && p < n ? p : (c.e.fail("position " + llvm::Twine(p) + " is out of a sequence of " + llvm::Twine(n)), -1);
+  return p >= 0 && p <= last ? p : (c.e.fail("position " + llvm::Twine(p) + " is out of a sequence of " + llvm::Twine(n)), -1);
 }
 
 Vals splitToSequence(NodeContext &c) {
@@ -71,7 +71,7 @@ Vals splitToSequence(NodeContext &c) {
 
 Vals sequenceAt(NodeContext &c) {
   auto s = sequence(c, 0);
-  int64_t p = s ? position(c, 1, int64_t(s->size())) : -1;
+  int64_t p = s ? position(c, 1, int64_t(s->size()), int64_t(s->size()) - 1) : -1;
   return {p < 0 ? Val() : (*s)[p]};
 }
 
@@ -88,7 +88,7 @@ Vals sequenceInsert(NodeContext &c) {
   if (x.sequence) return c.fail("sequences of sequences are not supported");
   if (s->size() >= kMostInserted) return c.fail("more than " + llvm::Twine(kMostInserted) + " insertions are not supported");
   std::vector<Val> parts = *s;
-  int64_t p = c.has(2) ? position(c, 2, int64_t(parts.size()) + 1) : int64_t(parts.size());
+  int64_t end = int64_t(parts.size()), p = c.has(2) ? position(c, 2, end, end) : end;
   if (p < 0) return {};
   parts.insert(parts.begin() + p, x);
   return {sequenceOf(std::move(parts))};

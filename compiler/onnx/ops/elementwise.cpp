@@ -43,7 +43,8 @@ Val rounded(NodeContext &c, const Val &x) {
   Val half = c.e.mul(r, like(c, 0.5, r));
   Val odd = c.e.compare(P::ne, half, c.e.unary<nn::FloorOp>(half));
   Val tie = c.e.compare(P::eq, up, r);
-  return c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r);
+  Val whole = c.e.compare(P::eq, c.e.unary<nn::FloorOp>(x), x); // of large ones the sum with 1/2 is another
+  return c.e.select(whole, x, c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r));
 }
 
 namespace {
@@ -57,23 +58,26 @@ Vals sign(NodeContext &c) {
   return {choose(c, P::gt, x, one, choose(c, P::lt, x, like(c, -1, x), zero))};
 }
 
+// What has a corner at 0 is written as a choice that takes the side whose slope PyTorch's gradient has there: a parameter that begins at 0
+// would otherwise stay.
+
 /// x where positive, 0 elsewhere; written as a choice so that the gradient at 0 is 0 and NaN stays NaN.
 Val relu(NodeContext &c, const Val &x) { return choose(c, P::le, x, like(c, 0, x), x); }
 Vals reluOp(NodeContext &c) { return {relu(c, c.in(0))}; }
 
 Vals leakyRelu(NodeContext &c) {
   Val x = c.in(0);
-  return {choose(c, P::lt, x, c.e.mul(x, like(c, c.real("alpha", 0.01), x)), x)};
+  return {choose(c, P::gt, x, x, c.e.mul(x, like(c, c.real("alpha", 0.01), x)))};
 }
 
 Vals prelu(NodeContext &c) {
   Val x = c.in(0), slope = c.in(1);
-  return {choose(c, P::lt, x, c.e.mul(x, slope), x)};
+  return {choose(c, P::gt, x, x, c.e.mul(x, slope))};
 }
 
 /// gamma * (x > 0 ? x : alpha * (e^x - 1))
 Val expUnit(NodeContext &c, const Val &x, double alpha, double gamma) {
-  Val below = c.e.binary<nn::MinOp>(x, like(c, 0, x)); // e^x stays finite where it is not chosen
+  Val below = choose(c, P::gt, x, like(c, 0, x), x); // e^x stays finite where it is not chosen
   Val curve = c.e.mul(c.e.sub(c.e.unary<nn::ExpOp>(below), like(c, 1, x)), like(c, alpha, x));
   Val r = choose(c, P::gt, x, x, curve);
   return gamma == 1 ? r : c.e.mul(r, like(c, gamma, r));
@@ -103,9 +107,10 @@ Vals shrink(NodeContext &c) {
   return {c.e.select(c.e.compare(P::lt, x, like(c, -reach, x)), c.e.add(x, like(c, bias, x)), above)};
 }
 
+/// max(x, 0) + log(1 + e^-|x|), where both sides of 0 are chosen alike: the slope is 1/2 there.
 Val softplus(NodeContext &c, const Val &x) {
-  Val small = c.e.unary<nn::ExpOp>(c.e.unary<nn::NegOp>(c.e.unary<nn::AbsOp>(x)));
-  return c.e.add(relu(c, x), c.e.unary<nn::LogOp>(c.e.add(small, like(c, 1, x))));
+  Val above = choose(c, P::lt, x, like(c, 0, x), x), below = choose(c, P::lt, x, x, c.e.unary<nn::NegOp>(x));
+  return c.e.add(above, c.e.unary<nn::LogOp>(c.e.add(c.e.unary<nn::ExpOp>(below), like(c, 1, x))));
 }
 Vals softplusOp(NodeContext &c) { return {softplus(c, c.in(0))}; }
 Vals mish(NodeContext &c) { return {c.e.mul(c.in(0), c.e.unary<nn::TanhOp>(softplus(c, c.in(0))))}; }
@@ -174,8 +179,16 @@ Vals clip(NodeContext &c) {
     low = c.optional(1);
     high = c.optional(2);
   }
-  if (low) x = c.e.binary<nn::MaxOp>(x, low);
-  if (high) x = c.e.binary<nn::MinOp>(x, high);
+  if (!x) return {};
+  // On a bound the gradient of clamp() is that of x, of others 0. What meets what is seen without this.
+  if (!x.isFloat() || c.importer.isQuiet() || c.node.call.empty()) {
+    if (low) x = c.e.binary<nn::MaxOp>(x, low);
+    if (high) x = c.e.binary<nn::MinOp>(x, high);
+    return {x};
+  }
+  bool keeps = isClamp(c.node);
+  if (low) x = keeps ? within<P::lt>(c, x, low) : within<P::le>(c, x, low);
+  if (high) x = keeps ? within<P::gt>(c, x, high) : within<P::ge>(c, x, high);
   return {x};
 }
 

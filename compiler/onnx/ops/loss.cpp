@@ -75,8 +75,8 @@ Vals loss(NodeContext &c, bool ofLogarithms) {
   if (!r) return {};
   std::string reduction = c.string("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") return c.fail("reduction='" + reduction + "' is not supported");
-  // Over a log-softmax it is the cross entropy of what the log-softmax was taken of (whose own log-softmax it is).
-  bool ofLogits = !ofLogarithms || c.importer.logitsBehind(c.inputs[0]);
+  // Over a log-softmax of the classes it is the cross entropy of what that was taken of (whose own log-softmax it is).
+  bool ofLogits = !ofLogarithms || (c.inputs[0].rank() == 2 && c.importer.logitsBehind(c.inputs[0]));
   Val logarithms = ofLogarithms ? Val() : c.e.logSoftmax(r->scores);
   Vals results{ofLogits && !c.has(2) && reduction != "none" ? crossEntropy(c, *r, reduction)
                                                             : rowByRow(c, *r, ofLogarithms ? r->scores : logarithms, reduction)};

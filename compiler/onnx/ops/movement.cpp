@@ -147,14 +147,16 @@ Vals slice(NodeContext &c) {
     if (d < 0) return {};
     int64_t n = x.dim(d), step = (*steps)[i];
     if (step == 0 || step == std::numeric_limits<int64_t>::min()) return c.fail("a step of " + llvm::Twine(step) + " leads nowhere");
+    if (n == 0) {
+      from[d] = size[d] = 0, by[d] = 1;
+      continue;
+    }
     auto place = [&](int64_t v, int64_t low, int64_t high) { return std::clamp(v < 0 ? v + n : v, low, high); };
     int64_t first = step > 0 ? place((*starts)[i], 0, n) : place((*starts)[i], 0, n - 1);
     int64_t last = step > 0 ? place((*ends)[i], 0, n) : place((*ends)[i], -1, n - 1);
     from[d] = first;
     by[d] = step;
-    size[d] =
-        n == 0 ? 0
-               : std::max<int64_t>(0, step > 0 ? (last - first - 1) / step + (last > first) : (first - last - 1) / -step + (first > last));
+    size[d] = std::max<int64_t>(0, step > 0 ? (last - first - 1) / step + (last > first) : (first - last - 1) / -step + (first > last));
     if (step > 0 ? last <= first : first <= last) size[d] = 0;
     if (size[d] == 0) from[d] = 0;
     if (size[d] <= 1) by[d] = 1;

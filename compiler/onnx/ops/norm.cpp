@@ -104,8 +104,9 @@ Vals instanceNorm(NodeContext &c) {
 /// weights that are normalised before each use.
 Vals batchNorm(NodeContext &c) {
   if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
-  if (c.integer("training_mode", 0) && c.in(0) && c.in(0).rank() >= 2 && c.in(0).dim(0) == 1) return grouped(c, c.in(0).dim(1));
-  if (c.integer("training_mode", 0))
+  bool training = c.integer("training_mode", 0) || (c.opset < 14 && c.node.outputs.size() > 1); // before 14 the outputs tell
+  if (training && c.in(0) && c.in(0).rank() >= 2 && c.in(0).dim(0) == 1) return grouped(c, c.in(0).dim(1));
+  if (training)
     return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval(), "
                   "dynamo=True and optimize=False, as "
                   "models/export.py does");

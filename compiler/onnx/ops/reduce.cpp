@@ -7,12 +7,12 @@ namespace {
 
 using K = nn::ReductionKind;
 
-/// The reduced axes, sorted; nothing where the node means the identity or after a report.
+/// The reduced axes, sorted; nothing after a report.
 std::optional<Ints> axesOf(NodeContext &c, const Val &x, int64_t since) {
   auto given = c.axesSince(since, "axes", 1);
   if (!x || c.e.failed()) return std::nullopt;
   if (!given || given->empty()) {
-    if (c.integer("noop_with_empty_axes", 0)) return std::nullopt;
+    if (c.integer("noop_with_empty_axes", 0)) return Ints{}; // what is done to each number still is
     return upTo(x.rank());
   }
   Ints axes;
@@ -47,7 +47,7 @@ enum class Form { Plain, Mean, L1, L2, SumSquare, LogSum, LogSumExp };
 template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
   Val x = c.in(0);
   auto axes = axesOf(c, x, since);
-  if (!axes) return {c.e.failed() ? Val() : x};
+  if (!axes) return {};
   Val r = x;
   if (form == Form::L1) r = c.e.unary<nn::AbsOp>(x);
   if (form == Form::L2 || form == Form::SumSquare) r = c.e.mul(x, x);
@@ -86,7 +86,7 @@ Val product(NodeContext &c, Val x, int64_t axis) {
 Vals reduceProd(NodeContext &c) {
   Val x = c.in(0);
   auto axes = axesOf(c, x, 18);
-  if (!axes) return {c.e.failed() ? Val() : x};
+  if (!axes) return {};
   Val r = x;
   Ints shape;
   for (int64_t d = 0; d < x.rank() && r; ++d)

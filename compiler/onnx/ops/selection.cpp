@@ -92,7 +92,7 @@ Vals topOfRows(NodeContext &c, const Val &x, int64_t k, bool largest) {
   if (!x) return {};
   int64_t n = x.shape().back();
   if (k < 0 || k > n) return c.fail("k is out of range");
-  if (auto known = c.importer.known(x, c.e)) return sortKnown(*known, k, largest, c.e.i64());
+  if (x.isConstant()) return sortKnown(*x.constant, k, largest, c.e.i64());
   if (k >= 1 && k <= 32 && x.isFloat()) return selectTop(c, x, k, largest);
   if (k >= 1 && n <= 8192) return sortBy(c, x, k, largest);
   return c.fail("up to 8192 elements that depend on the model's inputs can be sorted, not " + llvm::Twine(n));

@@ -31,6 +31,7 @@ public:
   int rank() const override { return 0; }
   int world() const override { return 1; }
   int ranksHere() const override { return 1; }
+  int rankHere() const override { return 0; }
   std::unique_ptr<Communicator> create() override { return std::make_unique<LocalCommunicator>(); }
   void abort() override {
     std::fflush(nullptr);

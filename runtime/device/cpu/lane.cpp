@@ -6,12 +6,6 @@
 namespace zero::runtime {
 namespace {
 
-// A time-out stays one: who catches it leaves the other ranks time to speak.
-std::exception_ptr withPlace(const std::string &place, const std::exception &error) {
-  if (dynamic_cast<const TimedOut *>(&error)) return std::make_exception_ptr(TimedOut(place + error.what()));
-  return std::make_exception_ptr(Error(place + error.what()));
-}
-
 double seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 } // namespace
@@ -89,7 +83,7 @@ void Lane::run(const Turn &turn, const Pointer &pointer, Account &account) {
     stats.bytes = program.copied[lane] + (communicator ? communicator->bytesSent() - sentBefore : 0);
     leave(turn, pointer, account);
   } catch (const std::exception &error) {
-    timeline.fail(withPlace(stepName(*program.source, current->step) + ": ", error));
+    timeline.fail(withPlace(stepName(*program.source, current->step), error));
     context.onFailure();
   }
 }

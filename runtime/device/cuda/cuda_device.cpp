@@ -18,8 +18,8 @@ using namespace cuda;
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const DeviceOptions &options)
-      : useGraphs(options.graphs), hostThreads(threadsOf(options)), measuredIn(options.measured.name),
-        gpu(options.rank % options.ranksHere), arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {
+      : useGraphs(options.graphs), hostThreads(threadsOf(options)), measuredIn(options.measured.name), gpu(options.rankHere),
+        arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {
     if (!options.measured.text.empty()) table = parseTable(options.measured.text, measuredIn);
   }
   ~CudaDevice() override { stop(); }
@@ -31,9 +31,10 @@ public:
     const std::string &architecture = target.features(0); // "sm_90"
     int capability = std::stoi(architecture.substr(3));
     if (architecture.ends_with('a') && gpu.capability() != capability) // later ones do not have all that it has
-      throw Error(fmt::format("the plan was compiled for {}, which GPUs of sm_{} run alone, and the GPU of this machine ({}) is sm_{}; compile "
-                              "without --gpu",
-                              architecture, capability, gpu.name(), gpu.capability()));
+      throw Error(
+          fmt::format("the plan was compiled for {}, which GPUs of sm_{} run alone, and the GPU of this machine ({}) is sm_{}; compile "
+                      "without --gpu",
+                      architecture, capability, gpu.name(), gpu.capability()));
     if (gpu.capability() < capability)
       throw Error(fmt::format("the plan was compiled for {}, and the GPU of this machine ({}) is sm_{}; compile with --gpu sm_{}",
                               architecture, gpu.name(), gpu.capability(), gpu.capability()));

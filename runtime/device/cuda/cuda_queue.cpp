@@ -107,7 +107,7 @@ void CudaQueue::submit(const Submission &submission) {
     putResults(slot);
   } catch (const std::exception &error) {
     std::string where = current ? stepName(*program.source, current->step) : "program '" + program.source->name() + "'";
-    failure.set(std::make_exception_ptr(Error(where + ": " + error.what())));
+    failure.set(withPlace(where, error));
   }
 }
 
@@ -199,7 +199,7 @@ Completion CudaQueue::finish() {
       if (end) await(end);
     completion = completionOf(slot);
   } catch (const std::exception &error) {
-    if (!failure.has()) failure.set(std::make_exception_ptr(Error("program '" + slot.program->source->name() + "': " + error.what())));
+    if (!failure.has()) failure.set(withPlace("program '" + slot.program->source->name() + "'", error));
   }
   if (!failure.has()) return completion;
   failed = true;

@@ -18,6 +18,8 @@ void launch(const LaunchCall &call, StreamHandle stream) {
 
 void fill(const FillCall &call, StreamHandle stream) {
   const Driver &driver = Driver::get();
+  if (auto byte = static_cast<unsigned char>(call.pattern); call.bytes > 0 && call.pattern == byte * 0x01010101u) // wherever it begins
+    return driver.require(driver.fill8Async(call.dst, byte, call.bytes, stream), "cannot fill memory");
   uint64_t words = call.bytes / sizeof(call.pattern), rest = call.bytes % sizeof(call.pattern);
   if (words > 0) driver.require(driver.fill32Async(call.dst, call.pattern, words, stream), "cannot fill memory");
   for (uint64_t i = 0; i < rest; ++i) // little-endian

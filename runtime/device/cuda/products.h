@@ -2,8 +2,7 @@
 // cuBLASLt's heuristic ranks first. f32 is multiplied in f32, or in TF32 where the plan says so; bf16 and f16 are summed in f32.
 //
 // An algorithm always gives the same bits: k is not split, or its parts are written apart in f32 and added by a step of their own, in their
-// order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken. The heuristic's
-// first is asked for among those that do not split at all.
+// order. What adds to the result as parts become ready (in place), or rounds parts (in the result's type), is never taken.
 #pragma once
 #include "runtime/device/cuda/handles.h"
 #include "runtime/device/cuda/product_table.h"

@@ -14,7 +14,7 @@ class HalfProducts {
 public:
   enum Way {
     Matrices, // of bf16, on the processor's matrix unit (AMX)
-    Library,  // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16)
+    Library,  // of bf16, by the product library, where the processor has instructions for them (AVX-512 BF16) that are fast
     Widened,  // f32 products of widened blocks
   };
   // Those that this processor has for bf16, the best first: the one that is used. The others are there for the tests. f16 is always
