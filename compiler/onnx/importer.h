@@ -6,6 +6,7 @@
 #include "compiler/onnx/census.h"
 #include "compiler/onnx/emit.h"
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/origin.h"
 #include "compiler/onnx/weights.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -95,6 +96,8 @@ public:
   /// Runs a branch of an If node, or one iteration of a Loop, in the present scope. `inputs`: of the graph.
   Vals subgraph(const Graph &graph, NodeContext &at, llvm::ArrayRef<Val> inputs = {});
   bool isQuiet() const { return quiet; }
+  /// Of PyTorch 2.15 and later clamp() has no gradient on a scalar bound, and half of it on one that is a tensor; before it had all of it.
+  bool clampsStrictly() const { return exportedSince(model, 2, 15); }
   bool isCurve(StringRef op) const { return registry.lookup(op).curve; }
   /// What the user is told of after the walk.
   Census census;
@@ -102,6 +105,12 @@ public:
   void noteLogSoftmax(const Val &result, const Val &logits) {
     if (result && result.value) logSoftmaxOf[result.value] = logits;
   }
+  /// `result` is the logarithm of `p`, or by what that is the sigmoid of.
+  void noteLogarithm(const Val &result, const Val &p) {
+    if (result && result.value) logarithmOf[result.value] = p;
+  }
+  /// What a value is the logarithm of, if it is one.
+  Val argumentOfLogarithm(const Val &v) const { return v.value ? logarithmOf.lookup(v.value) : Val(); }
   /// `result` is of a call that reads what detach() gave.
   void noteDetached(const Val &result) {
     if (result && result.value) detached.insert(result.value);
@@ -160,7 +169,7 @@ private:
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;
   llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
-  llvm::DenseMap<mlir::Value, Val> logSoftmaxOf;
+  llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf;
   llvm::DenseSet<mlir::Value> detached;
   llvm::StringMap<Val> tables;
 };

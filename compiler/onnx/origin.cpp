@@ -35,14 +35,30 @@ std::string pathOf(const Node &node) {
 
 bool isDetach(const Node &node) { return node.op == "Identity" && node.call.contains("=torch.ops.aten.detach"); }
 
-std::optional<int64_t> paddingRow(const Node &node) {
-  StringRef call = node.call, name = "=torch.ops.aten.embedding.default](args = (";
-  size_t at = call.find(name);
-  if (at == StringRef::npos) return std::nullopt;
+llvm::SmallVector<StringRef> argumentsOf(const Node &node, StringRef function) {
   llvm::SmallVector<StringRef> arguments;
-  call.drop_front(at + name.size()).take_until([](char c) { return c == ')'; }).split(arguments, ',');
+  StringRef call = node.call, name = "=torch.ops.aten.", rest = "](args = (";
+  size_t at = call.find(name);
+  if (at == StringRef::npos || !call.drop_front(at + name.size()).starts_with(function)) return arguments;
+  call = call.drop_front(at + name.size() + function.size());
+  if (!call.consume_front(rest)) return arguments;
+  call.take_until([](char c) { return c == ')'; }).split(arguments, ',');
+  for (StringRef &argument : arguments) argument = argument.trim();
+  return arguments;
+}
+
+bool exportedSince(const Model &model, unsigned major, unsigned minor) {
+  auto [first, rest] = model.producerVersion.split('.');
+  unsigned itsMajor = 0, itsMinor = 0;
+  if (model.producer != "pytorch" || first.getAsInteger(10, itsMajor)) return false;
+  if (rest.take_while(llvm::isDigit).getAsInteger(10, itsMinor)) return false;
+  return std::pair(itsMajor, itsMinor) >= std::pair(major, minor);
+}
+
+std::optional<int64_t> paddingRow(const Node &node) {
+  auto arguments = argumentsOf(node, "embedding.default");
   int64_t row = -1; // which is none
-  if (arguments.size() < 3 || arguments[2].trim().getAsInteger(10, row) || row < 0) return std::nullopt;
+  if (arguments.size() < 3 || arguments[2].getAsInteger(10, row) || row < 0) return std::nullopt;
   return row;
 }
 
@@ -55,7 +71,7 @@ static std::string argumentName(StringRef name, StringRef kind = "p_") {
 
 /// "%p_head_weight" and its like among the arguments of the call a node came from:
 /// "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = (%x, %p_head_weight), kwargs = {})".
-static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
+static llvm::SmallVector<StringRef> namesIn(const Node *node) {
   llvm::SmallVector<StringRef> found;
   if (!node) return found;
   StringRef call = node->call.substr(node->call.find(" = "));
@@ -67,7 +83,7 @@ static llvm::SmallVector<StringRef> argumentsOf(const Node *node) {
 }
 
 bool readsDetached(const Node &node) {
-  return llvm::any_of(argumentsOf(&node), [](StringRef argument) { return argument.starts_with("detach"); });
+  return llvm::any_of(namesIn(&node), [](StringRef argument) { return argument.starts_with("detach"); });
 }
 
 /// What the file calls the tensor: an Identity node may give it a name of a module's.
@@ -75,7 +91,7 @@ static StringRef nameIn(const Use &use) { return use.alias.empty() ? use.tensor-
 
 Declared declaredAs(const Use &use) {
   StringRef name = use.moved ? use.tensor->name : nameIn(use); // one that was made up, "val_3", no call reads as "p_val_3"
-  auto reads = argumentsOf(use.moved ? use.moved : use.node);
+  auto reads = namesIn(use.moved ? use.moved : use.node);
   if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
   bool fixed = llvm::is_contained(reads, argumentName(name, "b_")) || llvm::is_contained(reads, argumentName(name, "c_"));
   return fixed ? Declared::Buffer : Declared::Unsaid;
@@ -95,7 +111,7 @@ StringRef computedBy(const Use &use) {
                                         "slice",   "split",      "squeeze", "stack",   "t",      "to",         "transpose", "type_as",
                                         "unbind",  "unsqueeze",  "view",    "zeros"};
   StringRef name = nameIn(use);
-  if (isModuleName(name) || !llvm::is_contained(argumentsOf(use.node), name)) return {};
+  if (isModuleName(name) || !llvm::is_contained(namesIn(use.node), name)) return {};
   StringRef call = name.rtrim("0123456789");
   call.consume_back("_");
   StringRef made = call;
@@ -117,7 +133,7 @@ Origins::Origins(llvm::ArrayRef<Site> sites) {
   }
   llvm::sort(names);
   for (const Site &s : sites)
-    for (StringRef argument : argumentsOf(s.use.node))
+    for (StringRef argument : namesIn(s.use.node))
       if (argument.starts_with("p_")) arguments.insert(argument);
   for (const Site &s : sites)
     if (StringRef name = nameIn(s.use); isModuleName(name) && !(s.use.node && isCalledIn(moduleOf(*s.use.node), name)))
@@ -137,7 +153,7 @@ const Origins::Traces &Origins::traces(const Site &site) const {
   StringRef name = nameIn(site.use);
   if (isModuleName(name)) known->name = name;
   if (site.use.node) known->module = moduleOf(*site.use.node);
-  known->reads = argumentsOf(site.use.node);
+  known->reads = namesIn(site.use.node);
   std::string own = known->name.empty() ? "" : argumentName(known->name);
   llvm::SmallVector<StringRef, 2> all, lost;
   for (StringRef argument : known->reads) {

@@ -23,6 +23,13 @@ bool isDetach(const Node &node);
 /// Whether the call a node came from reads what detach() gave, though the exporter may have dropped the Identity.
 bool readsDetached(const Node &node);
 
+/// What stands between commas among the arguments of the call this node came from, if that is of torch.ops.aten.`function`; an argument
+/// that is a list is several.
+llvm::SmallVector<StringRef> argumentsOf(const Node &node, StringRef function);
+
+/// Whether PyTorch's exporters of this version or a later one have written the model.
+bool exportedSince(const Model &model, unsigned major, unsigned minor);
+
 /// The row of an embedding that gets no gradient from its lookup, `padding_idx` of the call that this node came from; none for others.
 std::optional<int64_t> paddingRow(const Node &node);
 

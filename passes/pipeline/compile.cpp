@@ -103,6 +103,7 @@ private:
     bool isNote = d.getSeverity() == DiagnosticSeverity::Note;
     std::vector<std::string> *notes = isNote ? KeepNotes::here() : nullptr;
     if (Quiet::here() && !notes) return success();
+    if (d.getSeverity() == DiagnosticSeverity::Warning && KeepNotes::here()) return success(); // it was said of the model as flags have it
     static constexpr const char *severities[] = {"note", "warning", "error", "remark"};
     std::string node = planir::nameOf(d.getLocation()), text = d.str();
     if (!node.empty() && node != options.model && text.find(node) == std::string::npos) text = "node '" + node + "': " + text;

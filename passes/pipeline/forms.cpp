@@ -73,11 +73,7 @@ bool Forms::chooseTiled(Tiling tiled) {
 bool Forms::tilesGainNothing(const std::vector<Trials::Part> &next) {
   if (!fitting.empty() && fitting[0].copied == 0) return true;
   trials.lookAhead(next);
-  auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
-  if (fitting.empty() || fitting[0].settings.keepBytes || !hides(fitting[0])) return false;
-  Refine refine(trials, budgets);
-  Trial placed = refine.place(refine.gather(fitting[0]).settings);
-  bool nothing = trials.keeps(placed) && (hides(placed) || hides(refine.leaveRoom(placed)));
+  bool nothing = !fitting.empty() && !fitting[0].settings.keepBytes && Refine(trials, budgets).hides(fitting[0]);
   if (nothing) trials.lookAhead({});
   return nothing;
 }
@@ -192,9 +188,9 @@ uint64_t Forms::room() const {
 
 std::vector<Trial> Forms::candidates() const {
   std::vector<Trial> chosen;
-  std::map<Tiling, int> seen;
+  std::map<std::pair<Tiling, bool>, int> seen; // what is made again differs most by what sharing bytes costs
   for (const Trial &trial : fitting)
-    if (seen[trial.settings.tiling]++ < 2) chosen.push_back(trial);
+    if (seen[{trial.settings.tiling, trial.settings.keepBytes.has_value()}]++ < 2) chosen.push_back(trial);
   return chosen;
 }
 

@@ -21,6 +21,13 @@ Trial Refine::place(Settings settings, ArrayRef<Trial> others, int enough) {
   return placed;
 }
 
+bool Refine::hides(const Trial &usual) {
+  auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
+  if (!hides(usual)) return false;
+  Trial placed = place(gather(usual).settings);
+  return trials.keeps(placed) && (hides(placed) || hides(leaveRoom(placed)));
+}
+
 Trial Refine::withOffsets(Settings &settings) {
   Trial placed = trials.attempt(settings, /*places=*/true);
   uint64_t need = placed.need.of(Tier::host), state = placed.need.state[size_t(Tier::host)], room = budgets.host.value_or(UINT64_MAX);

@@ -17,6 +17,10 @@ public:
   /// that a bucket may. Not if `enough` of `others` are as fast without that: what leaves is copied.
   Trial place(Settings settings, llvm::ArrayRef<Trial> others = {}, int enough = 2);
 
+  /// Whether copies hide behind computation but for a percent, with offsets as well, and with room for lanes to run apart if need be: what
+  /// computes more is not faster then.
+  bool hides(const Trial &usual);
+
   /// Where sharing bytes makes waits, less state may rest on the device: then the arena of programs has room for lanes to run apart.
   Trial leaveRoom(const Trial &placed);
   /// The same with what leaves of the optimizer's state spread over backward (zero-assign-tiers), which decides when a disk is busy; none

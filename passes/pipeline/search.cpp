@@ -88,6 +88,7 @@ private:
     llvm::stable_sort(kept, faster);
     found.fits = !kept.empty();
     found.chosen = found.fits ? overlap(kept) : trials.leastOfAll();
+    if (found.fits && !trials.broken) found.chosen = trials.fastestPlaced(); // which is written
     for (const Trial &trial : kept)
       if (!found.runnerUp && keyOf(trial.settings, true) != keyOf(found.chosen.settings, true)) found.runnerUp = trial;
     found.tried = trials.tried;

@@ -1,5 +1,6 @@
 //===- tiers.cpp - where everything rests, for one form -----------------------------------------------===//
 #include "passes/pipeline/tiers.h"
+#include "passes/pipeline/refine.h"
 #include <utility>
 
 using namespace mlir;
@@ -10,8 +11,8 @@ using state::Tier;
 
 namespace {
 
-constexpr int kSizes = 4;           // of trying how much fits
-constexpr unsigned kHostRounds = 3; // of the same on the host
+constexpr int kSizes = 4;       // of trying how much fits
+constexpr unsigned kRounds = 3; // of trying how much another tier has room for
 
 /// Copies take so much longer than computation that bytes which spare some are worth more than copies beside computation.
 bool copiesPrevailIn(const Trial &trial) { return trial.time.least() > 2 * trial.time.of(simulate::kProcessors); }
@@ -48,9 +49,12 @@ void Tiers::choose() {
     Settings logitsStay = away(settings);
     if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
   };
-  // Whether computation alone takes less than the best step so far.
+  // Whether computation alone takes less than the best step so far, with offsets, since sharing bytes makes steps longer.
   auto mayBeFaster = [&](const Settings &settings) {
-    return offered().empty() || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < best().time.seconds;
+    if (offered().empty()) return true;
+    Refine refine(trials, budgets);
+    Trial placed = refine.place(refine.gather(best()).settings);
+    return !trials.keeps(placed) || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < placed.time.seconds;
   };
   // What travels only when its turn comes may wait: others may be faster that have room to travel earlier.
   if (all.settings.shard.partition.world > 1 || gathers(all))
@@ -90,9 +94,9 @@ Settings Tiers::away(Settings settings, Tier tier) const {
   return settings;
 }
 
-/// Whether something fits whose copies hide behind computation but for a percent: who computes more is not faster.
-bool Tiers::computesAllTheTime() const {
-  return llvm::any_of(fitting, [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); });
+/// Whether something fits whose copies hide behind computation: who computes more is not faster.
+bool Tiers::computesAllTheTime() {
+  return llvm::any_of(fitting, [&](const Trial &trial) { return Refine(trials, budgets).hides(trial); });
 }
 
 /// What lies within blocks is made again in backward.
@@ -122,6 +126,10 @@ std::optional<Trial> Tiers::sizeActivations(Settings settings) {
     settings.schedule.activations = "disk";
     none = trials.attempt(settings);
   }
+  if (settings.schedule.activations == "disk" && budgets.disk && none.need.of(Tier::disk) > *budgets.disk) { // the rest of them stays
+    auto room = int64_t(none.need.work[size_t(Tier::disk)]) - int64_t(none.need.of(Tier::disk) - *budgets.disk);
+    if (room > 0) settings.schedule.activationBytes = room, none = trials.attempt(settings);
+  }
   if (!trials.fits(none)) return std::nullopt;
   auto away = int64_t(none.need.work[size_t(settings.schedule.activations == "host" ? Tier::host : Tier::disk)]);
   return grow(none, away, [&](int64_t kept) {
@@ -137,19 +145,25 @@ std::optional<Trial> Tiers::sizeState(Settings settings) {
   tiers.hostBytes = int64_t(budgets.host.value_or(0));
   Trial none = trials.attempt(settings);
   // Activations lie there too, and what updates of state on disk work on, which is more where less state rests there.
-  for (unsigned round = 0; round < kHostRounds && budgets.host && tiers.hostBytes && none.need.of(Tier::host) > *budgets.host; ++round) {
+  for (unsigned round = 0; round < kRounds && budgets.host && tiers.hostBytes && none.need.of(Tier::host) > *budgets.host; ++round) {
     auto excess = int64_t(none.need.of(Tier::host) - *budgets.host);
     tiers.hostBytes = std::max<int64_t>(0, tiers.hostBytes - (excess << round));
+    none = trials.attempt(settings);
+  }
+  // What neither has room for stays.
+  for (unsigned round = 0; round < kRounds && budgets.disk && none.need.of(Tier::disk) > *budgets.disk; ++round) {
+    tiers.deviceBytes += int64_t(none.need.of(Tier::disk) - *budgets.disk) << round;
     none = trials.attempt(settings);
   }
   if (!trials.fits(none)) return std::nullopt;
   int64_t open = 0;
   if (isOpen(asked.shard.tiers.offloadParams)) open += int64_t(none.bytesOf(kTrained) + none.bytesOf(kFrozen));
   if (isOpen(asked.shard.tiers.offloadOptimizer)) open += int64_t(none.bytesOf(kOptimizer));
-  return fillHost(grow(none, open, [&](int64_t kept) {
+  auto keep = [&](int64_t kept) {
     tiers.deviceBytes = kept;
     return settings;
-  }));
+  };
+  return fillHost(grow(none, open, keep, tiers.deviceBytes));
 }
 
 /// What is on disk though the host has room for it, now that more of the state is on the device: what updates of state on disk work on
@@ -157,7 +171,7 @@ std::optional<Trial> Tiers::sizeState(Settings settings) {
 Trial Tiers::fillHost(Trial most) {
   if (!budgets.host) return most;
   uint64_t least = *budgets.host / 64; // less is not worth a trial
-  for (unsigned round = 0; round < kHostRounds && most.need.of(Tier::disk) > least; ++round) {
+  for (unsigned round = 0; round < kRounds && most.need.of(Tier::disk) > least; ++round) {
     Settings more = most.settings;
     uint64_t room = (*budgets.host - most.need.of(Tier::host)) >> round;
     if (room < least) break;
@@ -167,10 +181,10 @@ Trial Tiers::fillHost(Trial most) {
   return most;
 }
 
-/// The most of something that fits on the device: nothing of it does (`none`), all of it does not, and a byte of it takes a byte or less.
-Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep) {
+/// The most of something that fits on the device: `low` of it does (`none`), all of it does not, and a byte of it takes a byte or less.
+Trial Tiers::grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep, int64_t low) {
   Trial most = none;
-  int64_t low = 0, high = all, excess = 0; // of `high`, over the limit
+  int64_t high = all, excess = 0; // of `high`, over the limit
   for (int size = 0; size < kSizes && high - low > all / 256; ++size) {
     auto room = int64_t(trials.limit - most.need.of(Tier::device));
     if (room <= int64_t(trials.limit / 512)) break;

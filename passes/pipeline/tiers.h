@@ -31,11 +31,11 @@ private:
   /// With activations on a tier; on the host only if its budget is named.
   Settings away(Settings settings, state::Tier tier = state::Tier::host) const;
   Settings keepingLeast() const;
-  bool computesAllTheTime() const;
+  bool computesAllTheTime();
   std::optional<Trial> sizeKept();
   std::optional<Trial> sizeActivations(Settings settings);
   std::optional<Trial> sizeState(Settings settings);
-  Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep);
+  Trial grow(Trial none, int64_t all, llvm::function_ref<Settings(int64_t)> keep, int64_t low = 0);
   Trial fillHost(Trial most);
   std::optional<Trial> gatherLater(Settings settings);
 

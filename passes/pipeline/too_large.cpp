@@ -44,6 +44,7 @@ struct Way {
 /// What lets bytes rest outside of a tier: another word for their flag; or, where the search has tried all of these, room in the tiers that
 /// it fills before.
 std::optional<std::string> elsewhere(const std::string &what, const std::string &flag, const std::string &home, plan::Tier tier) {
+  if (tier == plan::DEVICE && (home == "host" || home == "disk")) return std::nullopt; // there it is
   if (home != "auto") return what + " elsewhere (" + flag + (tier == plan::DISK ? " host)" : " disk)");
   if (tier == plan::DEVICE) return std::nullopt;
   return tier == plan::HOST ? "more of --device-memory" : "more of --device-memory or --host-memory";

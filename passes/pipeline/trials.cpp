@@ -71,8 +71,8 @@ Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {
   if (places && keeps(trial) && (!fastestRank || rankOf(trial) < *fastestRank)) {
     fastestRank = rankOf(trial);
     fastest = std::move(*result);
-  } else if (!places && result->scheduled && fits(trial)) {
-    latest = std::move(*result);
+  } else if (!places && result->scheduled) {
+    (fits(trial) ? latest : probed) = std::move(*result);
   }
   return known->second;
 }
@@ -130,8 +130,8 @@ Trial Trials::timed(const Trial &given) {
   auto &[trial, counts, isTimed] = triedOut(given.settings, /*places=*/false);
   if (isTimed || broken) return trial;
   isTimed = true;
-  TriedOut made = std::move(latest);
-  if (!made.scheduled || keyOf(made.trial.settings, false) != keyOf(trial.settings, false)) made = {trial, {}, 0};
+  auto isIt = [&](const TriedOut &made) { return made.scheduled && keyOf(made.trial.settings, false) == keyOf(trial.settings, false); };
+  TriedOut made = isIt(latest) ? std::move(latest) : isIt(probed) ? std::move(probed) : TriedOut{trial, {}, 0};
   broken |= failed(evaluations.estimate(made));
   if (!broken) trial.time = made.trial.time;
   return trial;

@@ -54,7 +54,9 @@ public:
   Trial leastOfAll() const;
   /// The choices that copy nothing between tiers.
   std::vector<Trial> resident() const;
-  /// The fastest of those that are placed and fit, with waits; null if none does.
+  /// The fastest of those that are placed and fit, if any is.
+  const Trial &fastestPlaced() const { return fastest.trial; }
+  /// Its module, with waits; null if none is.
   mlir::OwningOpRef<mlir::ModuleOp> takeFastest();
 
   uint64_t limit;                   // of device memory, as a sum of live bytes
@@ -85,7 +87,7 @@ private:
   const std::atomic<bool> *stop = nullptr;
   std::map<Key, Tried> trials;
   std::set<Tiling> tilings; // of those
-  TriedOut latest;          // that fits, to be estimated without being made again
+  TriedOut latest, probed;  // that fits, and that does not, to be estimated without being made again
   std::optional<Rank> fastestRank;
   TriedOut fastest; // its module: null if another has made it
 };

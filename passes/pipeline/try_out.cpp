@@ -71,7 +71,9 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
   ModuleOp copy = *tried.scheduled;
   PassManager sharding(fused.getContext(), ModuleOp::getOperationName()), scheduling(fused.getContext(), ModuleOp::getOperationName());
   for (PassManager *pm : {&sharding, &scheduling}) pm->enableVerifier(false); // the real run verifies
-  addSharding(sharding, settings);
+  Settings heaviest = settings;
+  if (!places && settings.shard.programs.clip == "any") heaviest.shard.programs.clip = "always"; // what leaveHeaviest would leave of both
+  addSharding(sharding, heaviest);
   schedule::buildPipeline(scheduling, settings.schedule);
   scheduling.nest<planir::ProgramOp>().addPass(place::createMarkLifetimesPass());
   if (places) {

@@ -11,7 +11,7 @@ Resource StepTime::busiest() const {
 }
 
 StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
-  constexpr size_t kCounted = 2; // steps, the last ones
+  constexpr size_t kCounted = 2; // steps, the last ones but one, beside whose end none begins
   StepRuns steps(plan, machine, clips);
   std::vector<double> complete{0}; // after each run, all up to it
   for (const std::vector<Interval> &run : intervalsOf(steps.runs)) {
@@ -19,9 +19,9 @@ StepTime timeOf(const plan::Plan &plan, const Machine &machine, bool clips) {
     for (const Interval &task : run) end = std::max(end, task.end);
     complete.push_back(end);
   }
-  size_t each = steps.runs.size() / StepRuns::kSteps, at = steps.runs.size() - each; // of the last step
+  size_t each = steps.runs.size() / StepRuns::kSteps, end = steps.runs.size() - each, at = end - each; // of the last that counts
   StepTime time;
-  time.seconds = (complete.back() - complete[steps.runs.size() - kCounted * each]) / kCounted;
+  time.seconds = (complete[end] - complete[end - kCounted * each]) / kCounted;
   for (const StepRuns::Program &program : steps.programs) {
     at += program.ran;
     time.seconds += double(program.times - program.ran) * (complete[at] - complete[at - 1]); // those left out are as long as the last

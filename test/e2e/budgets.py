@@ -138,29 +138,43 @@ def slow_disk(model):
 
 def open_flags():
     """What is left open fits wherever a flag that could be said fits, and is estimated to be no slower, but for three hundredths: of many tokens,
-    whose activations are most of the memory, and of many parameters."""
+    whose activations are most of the memory, of many parameters, and of many blocks, where it costs most that buffers share bytes."""
     suite.gpt("tokens.onnx", "--layers", "8", "--hidden", "256", "--heads", "4", "--vocab", "2048", "--seq", "512", "--batch", "8", "--no-weights")
     suite.gpt("parameters.onnx", "--layers", "6", "--hidden", "512", "--heads", "8", "--vocab", "8192", "--seq", "64", "--batch", "2", "--no-weights")
+    suite.gpt("blocks.onnx", "--layers", "12", "--hidden", "128", "--heads", "4", "--vocab", "2000", "--seq", "64", "--batch", "2", "--no-weights")
     machine = suite.work / "machine.json"
     fits, worst = 0, 0
-    for model in ("tokens", "parameters"):
+    for model, disk, parts in (*((model, disk, (0.55, 0.25, 0.18)) for model in ("tokens", "parameters") for disk in (4e9, 4e8)),
+                               ("blocks", 1.5e9, (0.81, 0.805, 0.75))):
         flags = [suite.work / f"{model}.onnx", "x.plan", "--init", "random", "--target", "sim", "--clip", "never", "--machine", machine]
-        for disk in (4e9, 4e8):
-            machine.write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 2e10, "products_f32": 1.9e11}))
-            top = needs(facts(flags), "device")
-            for part in (0.55, 0.25, 0.18):
-                seconds = {}
-                for flag in ("", "--recompute full", "--recompute none", "--offload-activations none", "--offload-activations disk"):
-                    if facts([*flags, *flag.split()], "--device-memory", int(top * part)):
-                        told = suite.run([suite.bin / "zero-inspect", "x.plan", "--time", "--machine", machine]).stdout
-                        seconds[flag] = float(re.search(r"from step to step +([\d.]+)", told)[1])
-                expect(not seconds or "" in seconds, f"{model} with {part} of its memory fits with {list(seconds)} only")
-                fits += len(seconds)
-                for flag, other in seconds.items():
-                    expect(seconds[""] <= 1.03 * other, f"{model} with {part} of its memory, a disk of {disk}: {seconds['']} s, {other} with {flag}")
-                    worst = max(worst, seconds[""] / other)
+        machine.write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 2e10, "products_f32": 1.9e11}))
+        top = needs(facts(flags), "device")
+        for part in parts:
+            seconds = {}
+            for flag in ("", "--recompute full", "--recompute none", "--offload-activations none", "--offload-activations disk"):
+                if facts([*flags, *flag.split()], "--device-memory", int(top * part)):
+                    told = suite.run([suite.bin / "zero-inspect", "x.plan", "--time", "--machine", machine]).stdout
+                    seconds[flag] = float(re.search(r"from step to step +([\d.]+)", told)[1])
+            expect(not seconds or "" in seconds, f"{model} with {part} of its memory fits with {list(seconds)} only")
+            fits += len(seconds)
+            for flag, other in seconds.items():
+                expect(seconds[""] <= 1.03 * other, f"{model} with {part} of its memory, a disk of {disk}: {seconds['']} s, {other} with {flag}")
+                worst = max(worst, seconds[""] / other)
     expect(fits > 30, f"only {fits} plans fit")
     return f"{fits} plans, {worst:.3f} at most"
+
+
+def little_elsewhere(model):
+    """Tiers that have room for what must leave the device, but not for all that may."""
+    flags = [model[0], "x.plan", *model[1:], "--clip", "never", "--target", "sim"]
+    device = int(0.6 * needs(facts(flags), "device"))
+    least = needs(facts(flags, "--device-memory", device), "disk")
+    expect(least > 0, "nothing leaves the device")
+    for tier, none in (("--disk-memory", ()), ("--host-memory", ("--disk-memory", 0))):
+        for more in (1, 1.2, 1.7):
+            plan = facts(flags, "--device-memory", device, tier, int(more * least) + (0 if tier == "--disk-memory" else 1 << 20), *none)
+            expect(plan is not None, f"{more} times what {device} bytes of the device leave over is not enough for {tier}")
+    return f"{least} bytes elsewhere"
 
 
 def ranks_open():
@@ -212,7 +226,7 @@ def later(model, world, stage, precision="f32"):
     top = needs(facts(flags), "device")
     wanted, losses = reference(world, ())
     late = []
-    for part, disk in ((0.4, 1e9), (0.7, 1e9), (0.8, 1e9), (0.85, 3e8), (0.85, 1e9), (0.9, 1e9), (0.6, 2e9)):
+    for part, disk in ((0.4, 1e9), (0.75, 1e9), (0.8, 1e9), (0.85, 3e8), (0.85, 1e9), (0.9, 6e8), (0.7, 2e9)):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
         plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         if plan is None or not any(d["choice"].endswith("on a lane of their own") for d in plan["decisions"]):
@@ -233,7 +247,7 @@ def spread(model, world, stage):
     top = needs(facts(flags), "device")
     wanted, losses = reference(world, ())
     found = []
-    for part, disk in ((0.7, 1e9), (0.8, 1e9), (0.8, 3e8), (0.9, 6e8)):
+    for part, disk in ((0.85, 3e8), (0.85, 6e8), (0.9, 3e8), (0.9, 1e9)):
         (suite.work / "machine.json").write_text(json.dumps({"disk_read": disk, "disk_write": disk, "memory": 1e10, "products_f32": 2e10}))
         plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
         if plan is None or not any("spread over backward" in d["choice"] for d in plan["decisions"] if d["subject"] == "memory"):
@@ -334,7 +348,7 @@ def early(model):
     top = needs(facts(flags), "device")
     wanted, losses = reference(2, ())
     first = []
-    for link in (1e12, 2e8, 1e8, 5e7):
+    for link in (1e12, 5e8, 2e8, 5e7):
         (suite.work / "machine.json").write_text(json.dumps({"link": link, "link_latency": 1e-6, "products_f32": 2e10}))
         plan = facts(flags, "--device-memory", int(top * 1.5), "--machine", suite.work / "machine.json")
         gathered = [d for d in plan["decisions"] if d["choice"] == "gathered in front of all others"]
@@ -410,6 +424,7 @@ suite.check("budgets: host and disk", tiers, models["wide"])
 suite.check("budgets: --stage auto and --tile auto", autos, models["wide"])
 suite.check("budgets: blocks made again", made_again, [suite.work / "deep.onnx"])
 suite.check("budgets: nothing is worse for being left open", open_flags)
+suite.check("budgets: little room elsewhere", little_elsewhere, models["wide"])
 suite.check("budgets: what is left open, of several ranks", ranks_open)
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
 for world, stage in ((1, 0), (2, 3)):

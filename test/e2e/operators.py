@@ -19,6 +19,9 @@ def real(*shape, scale=1.0):
     return rng.normal(size=shape, scale=scale)
 
 
+PRODUCER = {}  # of models, where what it is decides how they are read
+
+
 def model(nodes, parameters, constants, x, y, kind, opset=20):
     """A graph from `x` to `y`, its floats of one type."""
     as_kind = lambda a: a.astype(kind) if a.dtype.kind == "f" else a
@@ -26,7 +29,7 @@ def model(nodes, parameters, constants, x, y, kind, opset=20):
     element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", element, x.shape)],
                               [helper.make_tensor_value_info("y", element, y)], tensors)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10, **PRODUCER)
 
 
 def said(each, function, *arguments):
@@ -41,7 +44,7 @@ def trained(nodes, parameters, constants, x, labels, *flags, **kw):
     made = model(nodes, parameters, constants, x, labels.shape, np.float32)
     onnx.save(made, str(suite.work / "m.onnx"))
     save_file({"x": x.astype(np.float32), "labels": labels.astype(np.float32)}, suite.work / "d.safetensors")
-    suite.zeroc("m.onnx", "p.bin", "--loss", "mse", "--train", ".", *flags)
+    suite.zeroc("m.onnx", "p.bin", "--loss", "mse", "--train", f"^({'|'.join(parameters)})$", *flags)
     suite.zerorun("p.bin", "--data", "d.safetensors", "--steps", 1, "--gradients", "g.safetensors", "--metrics", "m.jsonl", "--threads", 1, **kw)
     return suite.losses("m.jsonl")[0], load_file(suite.work / "g.safetensors")
 
@@ -175,6 +178,47 @@ def corner(each, value, slope, constants={}):
     _, found = trained([each, node("Mul", ["x", "f"], ["y"])], {"p": np.zeros(5)}, constants, x, labels)
     want = (2 * (x * value - labels) / labels.size * x).sum(0) * slope
     expect(np.allclose(found["p"], want, atol=1e-6), f"the gradient is {found['p']}, not {want}")
+
+
+def by_pytorch(version, function, *arguments):
+    """What `function` finds in a model that this version of PyTorch has exported."""
+    PRODUCER.update(producer_name="pytorch", producer_version=version)
+    try:
+        return function(*arguments)
+    finally:
+        PRODUCER.clear()
+
+
+def saturated(nodes, value, slope):
+    """Of x w, which is far from 0: what becomes of a logarithm of a sigmoid whose f32 is 0 or 1."""
+    x, w = np.array([[40.0], [-40.0], [95.0], [-95.0]]), np.ones((1, 1))
+    labels = real(BATCH, 1)
+    loss, found = trained([node("MatMul", ["x", "w"], ["a"]), *nodes], {"w": w}, {"one": np.array(1.0), "least": np.array(-100.0)}, x, labels)
+    y = value(x)
+    want = np.sum(2 * (y - labels) / labels.size * slope(x) * x)
+    expect(abs(loss - np.mean((y - labels) ** 2)) < 1e-4 * loss and abs(found["w"].item() - want) < 1e-4 * abs(want) + 1e-5, f"{loss}, {found['w']}, not {np.mean((y - labels) ** 2)}, {want}")
+
+
+def smoothed(weighted):
+    """Cross entropy whose call says that labels are smoothed, and some do not count."""
+    x, labels, w = real(8, 6), rng.integers(0, 5, 8), real(6, 5)
+    labels[2] = -100
+    v = np.abs(real(5)) + 0.5
+    inputs = ["a", "labels"] + ["v"] * weighted
+    loss = said(node("SoftmaxCrossEntropyLoss", inputs, ["loss"], ignore_index=-100, reduction="mean"), "cross_entropy_loss.default", "%a", "%labels", "%v" if weighted else "None", "1", "-100", "0.2")
+    graph = helper.make_graph([node("MatMul", ["x", "w"], ["a"]), loss], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 6]), helper.make_tensor_value_info("labels", TensorProto.INT64, [8])],
+                              [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])], [numpy_helper.from_array(a.astype(np.float32), n) for n, a in (("w", w), ("v", v))])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(suite.work / "m.onnx"))
+    save_file({"x": x.astype(np.float32), "labels": labels}, suite.work / "d.safetensors")
+    suite.zeroc("m.onnx", "p.bin", "--loss", "output:loss", "--train", "w")
+    suite.zerorun("p.bin", "--data", "d.safetensors", "--steps", 1, "--gradients", "g.safetensors", "--metrics", "m.jsonl", "--threads", 1)
+    logits = x @ w
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    each, counts = (v if weighted else np.ones(5)), labels >= 0
+    rows = [-(0.8 * each[label] * row[label] + 0.2 / 5 * (each * row).sum()) for row, label in zip(logs, labels) if label >= 0]
+    want = sum(rows) / each[labels[counts]].sum()
+    have = suite.losses("m.jsonl")[0]
+    expect(abs(have - want) < 1e-5 * want, f"the loss is {have}, not {want}")
 
 
 def large_halves():
@@ -327,6 +371,19 @@ suite.check("operators: PRelu of zeros", corner, node("PRelu", ["p", "slope"], [
 for function, slope in (("clamp.default", 1), ("hardtanh.default", 0)):
     suite.check(f"operators: Clip of zeros at a bound, as {function} says", corner, said(node("Clip", ["p", "low"], ["f"]), function, "%p", "0"), 0, slope, {"low": np.array(0.0)})
 suite.check("operators: Max of zeros, as clamp_min says", corner, said(node("Max", ["p", "low"], ["f"]), "clamp_min.default", "%p", "0"), 0, 1, {"low": np.array(0.0)})
+for function, bound, slope in (("clamp.default", "0.0", 0), ("clamp_min.default", "0.0", 0)):
+    each = node("Clip" if function == "clamp.default" else "Max", ["p", "low"], ["f"])
+    suite.check(f"operators: {function} of zeros at a bound, by PyTorch 2.15", by_pytorch, "2.15.0", corner, said(each, function, "%p", bound), 0, slope, {"low": np.array(0.0)})
+    suite.check(f"operators: {function} of zeros at a bound, by PyTorch 2.8", by_pytorch, "2.8.0", corner, said(each, function, "%p", bound), 0, 1, {"low": np.array(0.0)})
+sigmoid, soft = lambda x: 1 / (1 + np.exp(-x)), lambda x: np.logaddexp(0, x)
+of = [node("Sigmoid", ["a"], ["s"])]
+suite.check("operators: Log of a sigmoid", saturated, [*of, node("Log", ["s"], ["y"])], lambda x: -soft(-x), lambda x: sigmoid(-x))
+suite.check("operators: Log of 1 less a sigmoid", saturated, [*of, node("Sub", ["one", "s"], ["r"]), node("Log", ["r"], ["y"])], lambda x: -soft(x), lambda x: -sigmoid(x))
+suite.check("operators: Log of 1 and a negative sigmoid", saturated, [*of, node("Neg", ["s"], ["n"]), node("Add", ["n", "one"], ["r"]), node("Log", ["r"], ["y"])], lambda x: -soft(x), lambda x: -sigmoid(x))
+suite.check("operators: max(log(1 - p), -100) of a p that is 1", saturated, [*of, node("Sub", ["one", "s"], ["r"]), node("Log", ["r"], ["l"]), node("Max", ["l", "least"], ["y"])],
+            lambda x: np.where(x > 0, -100.0, -np.exp(np.minimum(x, 0))), lambda x: np.where(x > 0, 0.0, -sigmoid(x)))
+for weighted in (0, 1):
+    suite.check(f"operators: smoothed labels that a call alone has{', with weights of classes' * weighted}", smoothed, weighted)
 suite.check("operators: Round of large numbers", large_halves)
 suite.check("operators: reductions of no axes, insertions from behind", elementwise_without_axes)
 for name, base, power in (("the cube of the data", None, 3), ("known powers of the data", None, [0, 1, 2, 5, 40, -3]), ("powers of -3 by the data", -3, None),

@@ -14,11 +14,17 @@ Vals sub(NodeContext &c) {
   return {r};
 }
 
+/// One value, or one parameter: each use of it is read by an operation of its own.
+bool isSame(mlir::Value a, mlir::Value b) {
+  auto first = a.getDefiningOp<nn::GetOp>(), second = b.getDefiningOp<nn::GetOp>();
+  return a == b || (first && second && first.getParameter() == second.getParameter());
+}
+
 /// The difference that `sum` is of, if it is x - y and no call says that there was no detach().
 nn::SubOp lessThan(NodeContext &c, const Val &sum, const Val &y) {
   auto difference = sum.value && y.value ? sum.value.getDefiningOp<nn::SubOp>() : nn::SubOp();
   bool maybe = c.node.call.empty() || readsDetached(c.node) || c.importer.isOfDetached(sum.value);
-  return maybe && difference && difference.getRhs() == y.value ? difference : nn::SubOp();
+  return maybe && difference && isSame(difference.getRhs(), y.value) ? difference : nn::SubOp();
 }
 
 /// (x - y) + y is what ONNX has of a straight-through estimator, x - y.detach() + y or y + (x - y).detach(), which are x and have the
@@ -41,14 +47,20 @@ template <typename Op> Vals variadic(NodeContext &c) {
 }
 
 /// Max, Min, with the gradient of torch.maximum and minimum: of equal numbers each has half. nn.max alone gives one of them all, which
-/// pools ask for. The newer exporter writes clamp() with them as well. What meets what is seen without this.
-template <typename Op, P beyond> Vals extremum(NodeContext &c) {
+/// pools ask for. The newer exporter writes clamp() with them as well, of which a known bound is a scalar, and binary cross-entropies with
+/// max(log(p), -100). What meets what is seen without this.
+template <typename Op, P beyond, P on> Vals extremum(NodeContext &c) {
   Val r = c.in(0);
-  bool shares = !c.importer.isQuiet();
+  bool shares = !c.importer.isQuiet(), strict = c.importer.clampsStrictly();
   for (size_t i = 1; i < c.inputs.size(); ++i) {
     Val x = r, y = c.in(i);
-    if (!c.importer.isQuiet() && isClamp(c.node) && x && x.isFloat()) {
-      r = within<beyond>(c, x, y);
+    if (shares && isClamp(c.node) && x && x.isFloat() && (!strict || y.isConstant())) {
+      r = strict ? within<on>(c, x, y) : within<beyond>(c, x, y);
+      continue;
+    }
+    if (Val p = shares && y.isConstant() && beyond == P::lt ? c.importer.argumentOfLogarithm(x) : Val()) {
+      Val none = c.e.compare(P::eq, p, like(c, 0, p)); // whose logarithm has no finite gradient
+      r = c.e.select(none, y, within<on>(c, c.e.unary<nn::LogOp>(c.e.select(none, like(c, 1, p), p)), y));
       continue;
     }
     r = c.e.binary<Op>(x, y);
@@ -120,8 +132,8 @@ void registerArithmetic(Registry &r) {
   r["Add"] = {add};
   r["Sub"] = {sub};
   r["Pow"] = {pow};
-  r["Max"] = {extremum<nn::MaxOp, P::lt>};
-  r["Min"] = {extremum<nn::MinOp, P::gt>};
+  r["Max"] = {extremum<nn::MaxOp, P::lt, P::le>};
+  r["Min"] = {extremum<nn::MinOp, P::gt, P::ge>};
   r["Sum"] = {variadic<nn::AddOp>};
   r["Mean"] = {mean};
 }

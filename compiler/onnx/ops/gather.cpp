@@ -52,6 +52,8 @@ namespace {
 Val embedded(NodeContext &c, const Val &table, const Val &indices) {
   Val rows = rowsAt(c, table, indices);
   auto padding = paddingRow(c.node);
+  if (auto call = argumentsOf(c.node, "embedding.default"); call.size() > 3 && call[3] == "True" && rows && !rows.isConstant())
+    return c.e.fail("scale_grad_by_freq=True of its embedding, which the exporter has dropped, is not supported");
   if (!padding || !rows || rows.isConstant() || !rows.isFloat()) return rows;
   Ints shape(indices.shape().begin(), indices.shape().end());
   shape.resize(rows.rank(), 1);

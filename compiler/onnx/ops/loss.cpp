@@ -49,22 +49,36 @@ Val crossEntropy(NodeContext &c, const Rows &r, const std::string &reduction) {
   return c.e.crossEntropy(r.scores, r.labels, c.e.reshape(scale, {1}), ignore);
 }
 
-/// Losses row by row: with a weight for each class, or not reduced.
+/// The part of each label that is spread over all classes, of PyTorch's call; its newer exporter leaves it there alone.
+double smoothingOf(const Node &node) {
+  double part = 0;
+  auto call = argumentsOf(node, "cross_entropy_loss.default");
+  return call.size() > 5 && !call[5].getAsDouble(part) ? part : 0;
+}
+
+/// Losses row by row: with a weight for each class, with labels that are smoothed, or not reduced.
 Val rowByRow(NodeContext &c, const Rows &r, const Val &logarithms, const std::string &reduction) {
   Val counts = counting(c, r), zero = c.e.scalar(0, c.e.f32());
   Val safe = counts ? c.e.select(counts, r.labels, c.e.scalar(0, r.labels.element())) : r.labels;
   safe = c.importer.checkedIndices(safe, r.classes, c.e);
-  Val weight = c.e.full({r.count}, 1, c.e.f32());
+  Val weight = c.e.full({r.count}, 1, c.e.f32()), ofClasses = logarithms;
   if (c.has(2)) {
     auto classes = c.importer.known(c.inputs[2], c.e);
     Val table = classes ? Val(*classes) : c.inputs[2];
     if (table.shape() != Shape{r.classes}) return c.e.fail("it needs one weight for each class, not " + text(table.shape()));
     weight = c.e.gather(table, safe);
+    ofClasses = c.e.mul(logarithms, table);
   }
   if (counts) weight = c.e.select(counts, weight, zero);
   Val loss = c.e.takeAlong(logarithms, safe);
   if (counts) loss = c.e.select(counts, loss, zero); // a label that does not count may stand at -inf
   loss = c.e.unary<nn::NegOp>(c.e.mul(loss, weight));
+  if (double part = smoothingOf(c.node)) {
+    Val all = c.e.reduce(nn::ReductionKind::sum, ofClasses, {1});
+    if (counts) all = c.e.select(counts, all, zero);
+    Val share = c.e.scalar(part / double(r.classes), c.e.f32());
+    loss = c.e.sub(c.e.mul(loss, c.e.scalar(1 - part, c.e.f32())), c.e.mul(all, share));
+  }
   if (reduction == "none") return c.e.reshape(loss, c.inputs[1].shape());
   loss = c.e.reduce(nn::ReductionKind::sum, loss, {0});
   return reduction == "sum" ? loss : c.e.div(loss, c.e.reduce(nn::ReductionKind::sum, weight, {0}));
@@ -78,8 +92,8 @@ Vals loss(NodeContext &c, bool ofLogarithms) {
   // Over a log-softmax of the classes it is the cross entropy of what that was taken of (whose own log-softmax it is).
   bool ofLogits = !ofLogarithms || (c.inputs[0].rank() == 2 && c.importer.logitsBehind(c.inputs[0]));
   Val logarithms = ofLogarithms ? Val() : c.e.logSoftmax(r->scores);
-  Vals results{ofLogits && !c.has(2) && reduction != "none" ? crossEntropy(c, *r, reduction)
-                                                            : rowByRow(c, *r, ofLogarithms ? r->scores : logarithms, reduction)};
+  bool plain = !c.has(2) && reduction != "none" && smoothingOf(c.node) == 0;
+  Vals results{ofLogits && plain ? crossEntropy(c, *r, reduction) : rowByRow(c, *r, ofLogarithms ? r->scores : logarithms, reduction)};
   if (c.node.outputs.size() > 1 && !ofLogarithms && logarithms) { // log_prob, in the layout of the scores
     Val x = c.inputs[0];
     Ints last{x.dim(0)}, back{0, x.rank() - 1};

@@ -1,5 +1,6 @@
 //===- norm.cpp - normalisations -----------------------------------------------------------------===//
 #include "compiler/onnx/ops/norm.h"
+#include "compiler/onnx/origin.h"
 
 namespace zero::onnx {
 
@@ -105,6 +106,8 @@ Vals instanceNorm(NodeContext &c) {
 Vals batchNorm(NodeContext &c) {
   if (!c.only({"epsilon", "momentum", "training_mode", "spatial"})) return {};
   bool training = c.integer("training_mode", 0) || (c.opset < 14 && c.node.outputs.size() > 1); // before 14 the outputs tell
+  for (StringRef function : {"_native_batch_norm_legit_functional.default", "_native_batch_norm_legit.default", "batch_norm.default"})
+    if (auto call = argumentsOf(c.node, function); call.size() > 5) training |= call[5] == "True"; // which the newer exporter has dropped
   if (training && c.in(0) && c.in(0).rank() >= 2 && c.in(0).dim(0) == 1) return grouped(c, c.in(0).dim(1));
   if (training)
     return c.fail("training_mode = 1 normalises by the batch's own statistics, which is not supported; export with model.eval(), "

@@ -108,6 +108,8 @@ Val place(NodeContext &c, Scatter s) {
   // What is scattered is data or a constant that an exporter folded, never a parameter.
   if (auto known = c.importer.known(s.updates, c.e)) s.updates = Val(*known);
   std::string reduction = c.string("reduction", "none");
+  if (auto call = argumentsOf(c.node, "scatter_reduce.two"); call.size() > 4 && call[4] == "mean") // which the exporter has dropped
+    return c.e.fail("scatter_reduce(reduce='mean') is not supported; divide sums by counts");
   if (reduction == "add") return addTo(c, s);
   if (s.data.isBool() && reduction != "none") return c.e.fail("reduction='" + reduction + "' of booleans is not supported");
   if (reduction == "max") return extremum<nn::ReductionKind::max, nn::MaxOp>(c, s);
