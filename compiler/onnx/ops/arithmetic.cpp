@@ -1,5 +1,7 @@
-//===- arithmetic.cpp - sums, differences, extrema and powers -----------------------------------------===//
+//===- arithmetic.cpp - sums, differences, extrema, powers, roots and logarithms -----------------------------------------===//
 #include "compiler/onnx/ops/arithmetic.h"
+#include "compiler/nn/build.h"
+#include "compiler/onnx/ops/norm.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
 
@@ -71,6 +73,59 @@ template <typename Op, P beyond, P on> Vals extremum(NodeContext &c) {
   return {r};
 }
 
+/// What a value is the sigmoid of, or 1 less it (`rest`).
+Val sigmoidIn(const Val &x, bool &rest) {
+  auto of = [](mlir::Value v) { return v ? v.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp(); };
+  auto negated = [&](mlir::Value v) {
+    return v.getDefiningOp<nn::NegOp>() ? of(v.getDefiningOp<nn::NegOp>().getInput()) : nn::SigmoidOp();
+  };
+  nn::SigmoidOp sigmoid = of(x.value);
+  if (rest = !sigmoid; rest && x.value) {
+    if (auto sub = x.value.getDefiningOp<nn::SubOp>(); sub && nn::splatOf(sub.getLhs()) == 1.0) sigmoid = of(sub.getRhs());
+    if (auto add = x.value.getDefiningOp<nn::AddOp>()) {
+      if (nn::splatOf(add.getLhs()) == 1.0) sigmoid = negated(add.getRhs());
+      if (nn::splatOf(add.getRhs()) == 1.0) sigmoid = negated(add.getLhs());
+    }
+  }
+  return sigmoid ? Val(sigmoid.getInput()) : Val();
+}
+
+/// Of a sigmoid, -softplus(-x): where that is 0 or 1 in f32, its logarithm is none, and PyTorch's losses by logits are finite.
+Vals log(NodeContext &c) {
+  Val x = c.in(0);
+  if (!x) return {};
+  if (!x.isFloat()) return c.fail("it is supported for floats only");
+  bool rest = false;
+  Val z = c.importer.isQuiet() ? Val() : sigmoidIn(x, rest);
+  Val r = z ? Val(c.e.unary<nn::NegOp>(softplus(c, rest ? z : Val(c.e.unary<nn::NegOp>(z))))) : Val(c.e.unary<nn::LogOp>(x));
+  c.importer.noteLogarithm(r, x);
+  return {r};
+}
+
+/// Whether it is a mean or another multiple of the squares of what numbers differ from something.
+bool isVariance(mlir::Value v) {
+  while (mlir::Operation *op = v ? v.getDefiningOp() : nullptr) {
+    if (mlir::isa<nn::ReshapeOp, nn::BroadcastOp>(op))
+      v = op->getOperand(0);
+    else if (mlir::isa<nn::MulOp, nn::DivOp>(op) && nn::splatOf(op->getOperand(1)))
+      v = op->getOperand(0);
+    else if (auto reduce = mlir::dyn_cast<nn::ReduceOp>(op)) {
+      auto square = reduce.getInput().getDefiningOp<nn::MulOp>();
+      return reduce.getKind() == nn::ReductionKind::sum && square && square.getLhs() == square.getRhs() &&
+             square.getLhs().getDefiningOp<nn::SubOp>();
+    } else
+      return false;
+  }
+  return false;
+}
+
+/// The gradient of a standard deviation is zero where all numbers are the same, as in PyTorch, and that of a root is not a number there.
+Vals sqrt(NodeContext &c) {
+  Val x = c.in(0);
+  if (x && x.isFloat() && !c.importer.isQuiet() && isVariance(x.value)) return {rootOfSquares(c, x)};
+  return floatUnary<nn::SqrtOp>(c);
+}
+
 Vals mean(NodeContext &c) {
   Val r = variadic<nn::AddOp>(c)[0];
   return {c.e.mul(r, like(c, 1.0 / double(c.inputs.size()), r))};
@@ -132,6 +187,8 @@ void registerArithmetic(Registry &r) {
   r["Add"] = {add};
   r["Sub"] = {sub};
   r["Pow"] = {pow};
+  r["Log"] = curve(log);
+  r["Sqrt"] = {sqrt};
   r["Max"] = {extremum<nn::MaxOp, P::lt, P::le>};
   r["Min"] = {extremum<nn::MinOp, P::gt, P::ge>};
   r["Sum"] = {variadic<nn::AddOp>};

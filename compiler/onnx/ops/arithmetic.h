@@ -20,6 +20,9 @@ template <nn::Predicate beyond> Val within(NodeContext &c, const Val &x, const V
   return c.e.select(c.e.compare(beyond, x, bound), bound, x);
 }
 
+/// log(1 + e^x).
+Val softplus(NodeContext &c, const Val &x);
+
 /// The nearest whole number; halves go to the even one.
 Val rounded(NodeContext &c, const Val &x);
 

@@ -1,7 +1,5 @@
 //===- elementwise.cpp - comparisons, activations, casts, simple arithmetic -----------------------===//
-#include "compiler/nn/build.h"
 #include "compiler/onnx/ops/arithmetic.h"
-#include "compiler/onnx/ops/norm.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
 
@@ -109,63 +107,15 @@ Vals shrink(NodeContext &c) {
   return {c.e.select(c.e.compare(P::lt, x, like(c, -reach, x)), c.e.add(x, like(c, bias, x)), above)};
 }
 
-/// max(x, 0) + log(1 + e^-|x|), where both sides of 0 are chosen alike: the slope is 1/2 there.
+} // namespace
+
+// max(x, 0) + log(1 + e^-|x|), where both sides of 0 are chosen alike: the slope is 1/2 there.
 Val softplus(NodeContext &c, const Val &x) {
   Val above = choose(c, P::lt, x, like(c, 0, x), x), below = choose(c, P::lt, x, x, c.e.unary<nn::NegOp>(x));
   return c.e.add(above, c.e.unary<nn::LogOp>(c.e.add(c.e.unary<nn::ExpOp>(below), like(c, 1, x))));
 }
-/// What a value is the sigmoid of, or 1 less it (`rest`).
-Val sigmoidIn(const Val &x, bool &rest) {
-  auto of = [](mlir::Value v) { return v ? v.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp(); };
-  auto negated = [&](mlir::Value v) {
-    return v.getDefiningOp<nn::NegOp>() ? of(v.getDefiningOp<nn::NegOp>().getInput()) : nn::SigmoidOp();
-  };
-  nn::SigmoidOp sigmoid = of(x.value);
-  if (rest = !sigmoid; rest && x.value) {
-    if (auto sub = x.value.getDefiningOp<nn::SubOp>(); sub && nn::splatOf(sub.getLhs()) == 1.0) sigmoid = of(sub.getRhs());
-    if (auto add = x.value.getDefiningOp<nn::AddOp>()) {
-      if (nn::splatOf(add.getLhs()) == 1.0) sigmoid = negated(add.getRhs());
-      if (nn::splatOf(add.getRhs()) == 1.0) sigmoid = negated(add.getLhs());
-    }
-  }
-  return sigmoid ? Val(sigmoid.getInput()) : Val();
-}
 
-/// Of a sigmoid, -softplus(-x): where that is 0 or 1 in f32, its logarithm is none, and PyTorch's losses by logits are finite.
-Vals log(NodeContext &c) {
-  Val x = c.in(0);
-  if (!x) return {};
-  if (!x.isFloat()) return c.fail("it is supported for floats only");
-  bool rest = false;
-  Val z = c.importer.isQuiet() ? Val() : sigmoidIn(x, rest);
-  Val r = z ? Val(c.e.unary<nn::NegOp>(softplus(c, rest ? z : Val(c.e.unary<nn::NegOp>(z))))) : Val(c.e.unary<nn::LogOp>(x));
-  c.importer.noteLogarithm(r, x);
-  return {r};
-}
-
-/// Whether it is a mean or another multiple of the squares of what numbers differ from something.
-bool isVariance(mlir::Value v) {
-  while (mlir::Operation *op = v ? v.getDefiningOp() : nullptr) {
-    if (mlir::isa<nn::ReshapeOp, nn::BroadcastOp>(op))
-      v = op->getOperand(0);
-    else if (mlir::isa<nn::MulOp, nn::DivOp>(op) && nn::splatOf(op->getOperand(1)))
-      v = op->getOperand(0);
-    else if (auto reduce = mlir::dyn_cast<nn::ReduceOp>(op)) {
-      auto square = reduce.getInput().getDefiningOp<nn::MulOp>();
-      return reduce.getKind() == nn::ReductionKind::sum && square && square.getLhs() == square.getRhs() &&
-             square.getLhs().getDefiningOp<nn::SubOp>();
-    } else
-      return false;
-  }
-  return false;
-}
-
-/// The gradient of a standard deviation is zero where all numbers are the same, as in PyTorch, and that of a root is not a number there.
-Vals sqrt(NodeContext &c) {
-  Val x = c.in(0);
-  if (x && x.isFloat() && !c.importer.isQuiet() && isVariance(x.value)) return {rootOfSquares(c, x)};
-  return floatUnary<nn::SqrtOp>(c);
-}
+namespace {
 
 Vals softplusOp(NodeContext &c) { return {softplus(c, c.in(0))}; }
 Vals mish(NodeContext &c) { return {c.e.mul(c.in(0), c.e.unary<nn::TanhOp>(softplus(c, c.in(0))))}; }
@@ -278,8 +228,6 @@ void registerElementwise(Registry &r) {
   r["Neg"] = {unary<nn::NegOp>};
   r["Abs"] = {unary<nn::AbsOp>};
   r["Exp"] = curve(floatUnary<nn::ExpOp>);
-  r["Log"] = curve(log);
-  r["Sqrt"] = {sqrt};
   r["Tanh"] = curve(floatUnary<nn::TanhOp>);
   r["Erf"] = curve(floatUnary<nn::ErfOp>);
   r["Floor"] = {floatUnary<nn::FloorOp>};
