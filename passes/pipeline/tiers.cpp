@@ -49,12 +49,14 @@ void Tiers::choose() {
     Settings logitsStay = away(settings);
     if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
   };
-  // Whether computation alone takes less than the best step so far, with offsets, since sharing bytes makes steps longer.
+  // Whether computation alone takes less than the best step so far, or than that with offsets: sharing bytes makes steps longer.
   auto mayBeFaster = [&](const Settings &settings) {
     if (offered().empty()) return true;
+    double computation = trials.timed(trials.probe(settings)).time.of(simulate::kProcessors);
+    if (computation < best().time.seconds) return true;
     Refine refine(trials, budgets);
     Trial placed = refine.place(refine.gather(best()).settings);
-    return !trials.keeps(placed) || trials.timed(trials.probe(settings)).time.of(simulate::kProcessors) < placed.time.seconds;
+    return !trials.keeps(placed) || computation < placed.time.seconds;
   };
   // What travels only when its turn comes may wait: others may be faster that have room to travel earlier.
   if (all.settings.shard.partition.world > 1 || gathers(all))
