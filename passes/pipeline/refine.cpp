@@ -22,10 +22,10 @@ Trial Refine::place(Settings settings, ArrayRef<Trial> others, int enough) {
 }
 
 bool Refine::hides(const Trial &usual) {
-  auto hides = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
-  if (!hides(usual)) return false;
+  auto isHidden = [](const Trial &trial) { return trial.time.seconds <= 1.01 * trial.time.of(simulate::kProcessors); };
+  if (!isHidden(usual)) return false;
   Trial placed = place(gather(usual).settings);
-  return trials.keeps(placed) && (hides(placed) || hides(leaveRoom(placed)));
+  return trials.keeps(placed) && (isHidden(placed) || isHidden(leaveRoom(placed)));
 }
 
 Trial Refine::withOffsets(Settings &settings) {

@@ -53,8 +53,7 @@ public:
       uint64_t size = plan::bytesOf(isState ? content.dtype : isGradient ? update.dtype() : plan::F32);
       if (isState && ref.bytes() < count * size)
         throw Error("an update of bucket '" + bucket.name() +
-                    "' has an argument in a tensor of it that is shorter than its gradient, which "
-                    "groups of parameters cannot have");
+                    "' has an argument in a tensor of it that is shorter than its gradient, which groups of parameters cannot have");
       bool isSum = forGpu && !isState && a >= inputs;
       uint64_t per = isSum ? count / std::max<uint64_t>(ref.bytes() / size, 1) : 1;
       aside.push_back(isState || isGradient || isSum ? std::optional(placeOf(args[static_cast<size_t>(a)], size, per, scratch))

@@ -58,7 +58,7 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank) {
     bool ours = b.program() == program || b.program() < 0;
     problem.buffers.push_back({b.name(), b.arena(), ours ? b.offset() : 0, ours ? b.bytes() : 0, b.program() < 0, b.first(), b.last()});
   }
-  if (p.role() == plan::Program::FIRST) // of the step before
+  if (p.role() == plan::Program::FIRST) // the sums that are there are of the optimizer step before
     for (const plan::Bucket &bucket : plan.buckets())
       if (const plan::StateTensor *sum = plan::tensorOf(bucket, plan::StateTensor::GRADIENT))
         problem.buffers[sum->ref().buffer()].stale = true;

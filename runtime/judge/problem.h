@@ -36,7 +36,7 @@ struct Buffer {
   uint64_t offset = 0, bytes = 0;
   bool persistent = false;
   uint32_t first = 0, last = 0; // steps, inclusive; transient buffers only
-  bool stale = false;           // what a persistent one holds before the program is of no use to it
+  bool stale = false;           // what a persistent one holds before the program is out of date
 };
 
 struct Arena {

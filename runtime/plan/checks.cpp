@@ -1,6 +1,7 @@
 #include "runtime/plan/checks.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
+#include "runtime/process/control_characters.h"
 #include <algorithm>
 #include <array>
 #include <set>
@@ -42,10 +43,9 @@ uint64_t add(uint64_t a, uint64_t b, const std::string &what) {
 void requireText(const std::string &what, const std::string &text, size_t limit) {
   if (text.size() > limit)
     throw Error(what + " has a text of " + std::to_string(text.size()) + " bytes; at most " + std::to_string(limit) + " are allowed");
-  bool control = std::ranges::any_of(text, [](char c) { return (static_cast<unsigned char>(c) < ' ') || c == 127; });
-  for (size_t i = 0; i + 1 < text.size(); ++i) // U+0080 to U+009F
-    control = control || (text[i] == '\xc2' && static_cast<unsigned char>(text[i + 1]) < 0xa0);
-  if (control) throw Error(what + " has a text with a control character"); // that could say on a terminal what no program has said
+  for (size_t i = 0; i < text.size(); ++i)
+    if (controlBytes(text, i))
+      throw Error(what + " has a text with a control character"); // that could say on a terminal what no program has
 }
 
 void requireName(const std::string &what, const std::string &text) {

@@ -1,4 +1,5 @@
 #include "runtime/process/streams.h"
+#include "runtime/process/control_characters.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -18,15 +19,15 @@ void openStandardStreams() {
 std::string printable(std::string_view text) {
   static constexpr const char *digits = "0123456789abcdef";
   std::string safe;
-  auto escape = [&](unsigned char byte) { safe += {'\\', 'x', digits[byte >> 4], digits[byte & 15]}; };
-  for (size_t i = 0; i < text.size(); ++i) {
-    auto byte = static_cast<unsigned char>(text[i]), next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) // control characters of two bytes, U+0080 to U+009F
-      escape(byte), escape(next), ++i;
-    else if (byte >= ' ' && byte != 127)
+  for (size_t i = 0, control = 0; i < text.size(); ++i) {
+    if (!control) control = controlBytes(text, i);
+    if (!control) {
       safe += text[i];
-    else
-      escape(byte);
+      continue;
+    }
+    auto byte = static_cast<unsigned char>(text[i]);
+    safe += {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
+    --control;
   }
   return safe;
 }

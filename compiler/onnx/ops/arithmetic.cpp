@@ -51,18 +51,18 @@ template <typename Op> Vals variadic(NodeContext &c) {
 /// Max, Min, with the gradient of torch.maximum and minimum: of equal numbers each has half. nn.max alone gives one of them all, which
 /// pools ask for. The newer exporter writes clamp() with them as well, of which a known bound is a scalar, and binary cross-entropies with
 /// max(log(p), -100). What meets what is seen without this.
-template <typename Op, P beyond, P on> Vals extremum(NodeContext &c) {
+template <typename Op> Vals extremum(NodeContext &c) {
   Val r = c.in(0);
   bool shares = !c.importer.isQuiet(), strict = c.importer.clampsStrictly();
   for (size_t i = 1; i < c.inputs.size(); ++i) {
     Val x = r, y = c.in(i);
     if (shares && isClamp(c.node) && x && x.isFloat() && (!strict || y.isConstant())) {
-      r = strict ? within<on>(c, x, y) : within<beyond>(c, x, y);
+      r = bounded<Op>(c, x, y);
       continue;
     }
-    if (Val p = shares && y.isConstant() && beyond == P::lt ? c.importer.argumentOfLogarithm(x) : Val()) {
+    if (Val p = shares && y.isConstant() && std::is_same_v<Op, nn::MaxOp> ? c.importer.argumentOfLogarithm(x) : Val()) {
       Val none = c.e.compare(P::eq, p, like(c, 0, p)); // whose logarithm has no finite gradient
-      r = c.e.select(none, y, within<on>(c, c.e.unary<nn::LogOp>(c.e.select(none, like(c, 1, p), p)), y));
+      r = c.e.select(none, y, within<P::le>(c, c.e.unary<nn::LogOp>(c.e.select(none, like(c, 1, p), p)), y));
       continue;
     }
     r = c.e.binary<Op>(x, y);
@@ -189,8 +189,8 @@ void registerArithmetic(Registry &r) {
   r["Pow"] = {pow};
   r["Log"] = curve(log);
   r["Sqrt"] = {sqrt};
-  r["Max"] = {extremum<nn::MaxOp, P::lt, P::le>};
-  r["Min"] = {extremum<nn::MinOp, P::gt, P::ge>};
+  r["Max"] = {extremum<nn::MaxOp>};
+  r["Min"] = {extremum<nn::MinOp>};
   r["Sum"] = {variadic<nn::AddOp>};
   r["Mean"] = {mean};
 }

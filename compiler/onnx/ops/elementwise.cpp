@@ -184,17 +184,8 @@ Vals clip(NodeContext &c) {
     low = c.optional(1);
     high = c.optional(2);
   }
-  if (!x) return {};
-  // On a bound clamp() had the gradient of x, and others have none; what they were only calls tell. What meets what is seen without this.
-  bool strict = c.importer.clampsStrictly();
-  if (!x.isFloat() || c.importer.isQuiet() || (c.node.call.empty() && !strict)) {
-    if (low) x = c.e.binary<nn::MaxOp>(x, low);
-    if (high) x = c.e.binary<nn::MinOp>(x, high);
-    return {x};
-  }
-  bool keeps = isClamp(c.node) && !strict;
-  if (low) x = keeps ? within<P::lt>(c, x, low) : within<P::le>(c, x, low);
-  if (high) x = keeps ? within<P::gt>(c, x, high) : within<P::ge>(c, x, high);
+  if (low) x = bounded<nn::MaxOp>(c, x, low);
+  if (high) x = bounded<nn::MinOp>(c, x, high);
   return {x};
 }
 

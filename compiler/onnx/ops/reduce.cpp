@@ -1,4 +1,5 @@
 //===- reduce.cpp - sums and extrema along axes, softmax -----------------------------------------===//
+#include "compiler/onnx/ops/indexing.h"
 #include "compiler/onnx/ops/norm.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
@@ -42,19 +43,8 @@ int64_t countOf(const Val &x, const Ints &axes) {
 
 Val like(NodeContext &c, double value, const Val &x) { return x ? c.e.scalar(value, x.element()) : Val(); }
 
-/// The first extremum along an axis, read by its place: of equal numbers it has the gradient, as max(dim) has it, while amax() shares it.
-Val firstOf(NodeContext &c, const Val &x, int64_t axis, K kind) {
-  Ints perm = upTo(x.rank()), along(x.rank(), 1), without(x.shape().begin(), x.shape().end());
-  without.erase(without.begin() + axis);
-  std::swap(perm[axis], perm.back());
-  Val last = c.e.transpose(x, perm);
-  Ints kept(last.shape().begin(), last.shape().end());
-  along.back() = kept.back(), kept.back() = 1;
-  Val hit = c.e.compare(nn::Predicate::eq, last, c.e.reshape(c.e.reduce(kind, last, {x.rank() - 1}), kept));
-  Val none = c.e.scalar(double(along.back() - 1), c.e.i64()); // where all are NaN
-  Val place = c.e.reduce(K::min, c.e.select(hit, c.e.iota(along, x.rank() - 1, c.e.i64()), none), {x.rank() - 1});
-  return c.e.reshape(c.e.transpose(c.e.reshape(c.e.takeAlong(last, place), kept), perm), without);
-}
+/// Whether it is max(dim) or min(dim), which has the gradient of the first extremum, while that of amax() is shared.
+bool takesFirst(const Node &node) { return !argumentsOf(node, "max.dim").empty() || !argumentsOf(node, "min.dim").empty(); }
 
 /// How each operator prepares its input, reduces and finishes.
 enum class Form { Plain, Mean, L1, L2, SumSquare, LogSum, LogSumExp };
@@ -75,8 +65,13 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
     Val sum = c.e.reduce(K::sum, c.e.unary<nn::ExpOp>(c.e.sub(x, c.e.reshape(top, shape))), *axes);
     return {finish(c, c.e.add(top, c.e.unary<nn::LogOp>(sum)), x, *axes)};
   }
-  bool isMost = (kind == K::max && !argumentsOf(c.node, "max.dim").empty()) || (kind == K::min && !argumentsOf(c.node, "min.dim").empty());
-  if (isMost && axes->size() == 1 && !c.importer.isQuiet() && x.isFloat()) return {finish(c, firstOf(c, x, axes->front(), kind), x, *axes)};
+  if (form == Form::Plain && kind != K::sum && x.isFloat() && axes->size() == 1 && !c.importer.isQuiet() && takesFirst(c.node)) {
+    Vals first = topAlong(c, x, axes->front(), 1, kind == K::max);
+    if (c.e.failed()) return {};
+    Ints without(x.shape().begin(), x.shape().end());
+    without.erase(without.begin() + axes->front());
+    return {finish(c, c.e.reshape(first[0], without), x, *axes)};
+  }
   r = c.e.reduce(kind, r, *axes);
   if (form == Form::Mean) {
     int64_t n = countOf(x, *axes);

@@ -1,6 +1,6 @@
 //===- selection.cpp - extrema, sorting, elements that are not zero --------------------------------===//
 #include "compiler/onnx/chosen.h"
-#include "compiler/onnx/importer.h"
+#include "compiler/onnx/ops/indexing.h"
 #include <cmath>
 #include <numeric>
 
@@ -98,6 +98,19 @@ Vals topOfRows(NodeContext &c, const Val &x, int64_t k, bool largest) {
   return c.fail("up to 8192 elements that depend on the model's inputs can be sorted, not " + llvm::Twine(n));
 }
 
+} // namespace
+
+Vals topAlong(NodeContext &c, const Val &x, int64_t axis, int64_t k, bool largest) {
+  if (axis == x.rank() - 1) return topOfRows(c, x, k, largest);
+  Ints swapped = upTo(x.rank());
+  std::swap(swapped[axis], swapped.back());
+  Vals top = topOfRows(c, c.e.transpose(x, swapped), k, largest);
+  for (Val &v : top) v = c.e.transpose(v, swapped);
+  return top;
+}
+
+namespace {
+
 Vals topK(NodeContext &c) {
   Val x = c.in(0);
   auto count = c.known(1);
@@ -106,13 +119,7 @@ Vals topK(NodeContext &c) {
   if (x.rank() == 0) return c.fail("a single number has no dimension to look along");
   int64_t axis = c.dimension(c.integer("axis", -1), x.rank()), k = count->integer(0);
   if (axis < 0) return {};
-  bool largest = c.integer("largest", 1);
-  if (axis == x.rank() - 1) return topOfRows(c, x, k, largest);
-  Ints swapped = upTo(x.rank());
-  std::swap(swapped[axis], swapped.back());
-  Vals top = topOfRows(c, c.e.transpose(x, swapped), k, largest);
-  for (Val &v : top) v = c.e.transpose(v, swapped);
-  return top;
+  return topAlong(c, x, axis, k, c.integer("largest", 1));
 }
 
 Vals nonZero(NodeContext &c) {

@@ -39,11 +39,10 @@ bool has(Unit unit) {
   return unit == Unit::Matrices ? matrices : vectors;
 }
 
-bool slowVectors() {
+bool hasSlowVectors() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kFp16 = 1U << 23; // of leaf 7, edx: AVX-512 FP16, which came with AMX
-  __builtin_cpu_init();
-  return __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kFp16);
+  return has(Unit::Vectors) && __builtin_cpu_is("intel") && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kFp16);
 }
 
 Held::Held(Unit unit) : unit(unit) {

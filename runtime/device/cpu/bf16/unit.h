@@ -15,9 +15,9 @@ enum class Unit : uint8_t { Matrices, Vectors };
 
 // Whether the processor has it and the system lets this process use it, which has to be asked for. The answer stays the same.
 bool has(Unit unit);
-// Whether its instructions on vectors multiply slower than those for f32: two of these and one of those take as long on Intel's processors
-// that have AMX for it (measured on Emerald Rapids, whose AMX a virtual machine may hide: 0.16 TFLOP/s of two cores, f32 0.3).
-bool slowVectors();
+// Whether it has vectors that multiply bf16 at half the rate of f32, as Intel's processors with AMX have (measured on two cores of Emerald
+// Rapids, whose AMX a virtual machine may hide: 0.16 TFLOP/s in bf16, 0.3 in f32).
+bool hasSlowVectors();
 
 // All registers of the matrix unit as they are described above, for the thread that holds it; what they contain is dropped at the end, so
 // that the system need not keep it for a thread that does something else. Of vectors nothing needs to be held.

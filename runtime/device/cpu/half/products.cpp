@@ -7,8 +7,10 @@ std::span<const HalfProducts::Way> HalfProducts::ways() {
   static const std::vector<Way> found = [] {
     std::vector<Way> list;
     if (bf16::has(bf16::Unit::Matrices)) list.push_back(Matrices);
+    bool library = libraryMultipliesBf16(), slow = bf16::hasSlowVectors();
+    if (library && !slow) list.push_back(Library);
     list.push_back(Widened);
-    if (libraryMultipliesBf16()) list.insert(bf16::slowVectors() ? list.end() : list.end() - 1, Library);
+    if (library && slow) list.push_back(Library);
     return list;
   }();
   return found;
@@ -30,9 +32,9 @@ void HalfProducts::prepare(std::span<const MatMulShape> shapes, int threads) {
     return;
   }
   backend = widenedProducts(threads);
-  bool vectors = bf16::has(bf16::Unit::Vectors) && bf16::slowVectors();
-  slow = std::string(bf16 ? vectors ? "this processor's instructions for bf16 products (AVX-512 BF16, no AMX) are slower than those for f32"
-                                    : "this processor has no instructions for bf16 products (AMX, AVX-512 BF16)"
+  slow = std::string(bf16 ? bf16::hasSlowVectors()
+                                ? "this processor's instructions for bf16 products (AVX-512 BF16, no AMX) are slower than those for f32"
+                                : "this processor has no instructions for bf16 products (AMX, AVX-512 BF16)"
                           : "the library of products has none of f16 for this processor") +
          ": operands are widened and multiplied in f32, which saves memory but is slower than --precision f32" +
          (bf16 || ofBf16 == Widened ? "" : ", and much slower than --precision bf16 here");
