@@ -12,14 +12,15 @@
 
 namespace zero {
 
-// A whole number in [low, high]. CLI11's own checks let numbers beyond 64 bits pass as the largest.
+// A whole number in [low, high], without zeros in front. CLI11's own checks let numbers beyond 64 bits pass as the largest.
 inline auto wholeNumber(uint64_t low, uint64_t high = UINT64_MAX) {
   return [low, high](const std::string &text) -> std::string {
     uint64_t value = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high) return "";
+    bool octal = text.size() > 1 && text[0] == '0'; // to CLI11
+    if (error == std::errc() && end == text.data() + text.size() && value >= low && value <= high && !octal) return "";
     std::string range = high == UINT64_MAX ? std::to_string(low) + " on" : std::to_string(low) + " to " + std::to_string(high);
-    return "wants a whole number from " + range + ", not '" + text + "'";
+    return "wants a whole number from " + range + (octal ? " without zeros in front" : "") + ", not '" + text + "'";
   };
 }
 

@@ -80,6 +80,7 @@ std::vector<std::string> checkpointsIn(const std::string &directory) {
 
 std::vector<std::string> checkpointsToResume(const std::string &directory) {
   if (hasIndex(directory)) return {directory};
+  if (!isThere(directory)) throw Error(fmt::format("'{}' holds no checkpoint: there is no such folder", directory));
   std::vector<std::string> all = checkpointsIn(directory);
   if (all.empty()) throw Error(fmt::format("'{}' holds no whole checkpoint: neither index.json nor a folder step-N with one", directory));
   std::reverse(all.begin(), all.end());

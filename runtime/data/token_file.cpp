@@ -32,6 +32,7 @@ public:
       throw Error(fmt::format("'{}' holds a stream of tokens, whose labels are the next tokens, but the plan's '{}' is not one label "
                               "per token; give a .safetensors or .npz file",
                               path, plan.inputs(labels).name()));
+    refuseHeader();
     count = file.bytes().size() / sizeOf(type);
     if (file.bytes().size() % sizeOf(type) != 0)
       throw Error(fmt::format("'{}' has {} bytes, which is no multiple of {}: it does not hold {} tokens", path, file.bytes().size(),
@@ -66,6 +67,18 @@ public:
   bool holds(const std::string &) const override { return false; }
 
 private:
+  // llm.c writes 256 int32 before the tokens, of which the first names the kind (github.com/karpathy/llm.c, dev/data/data_common.py).
+  void refuseHeader() const {
+    constexpr int64_t kTwoBytes = 20240520, kFourBytes = 20240801;
+    constexpr size_t kHeader = 1024;
+    if (type == Element::U8 || file.bytes().size() < kHeader) return;
+    int64_t kind = integerAt(Element::I32, file.bytes().data(), 0), version = integerAt(Element::I32, file.bytes().data(), 1);
+    if ((kind == kTwoBytes || kind == kFourBytes) && version > 0 && version < 100)
+      throw Error(fmt::format("'{0}' begins with a header, as llm.c writes it, where tokens are expected; cut it off: "
+                              "tail -c +{1} '{0}' > tokens.{2}",
+                              path_, kHeader + 1, kind == kTwoBytes ? "bin" : "u32.bin"));
+  }
+
   const std::byte *at(uint64_t sample) const { return file.bytes().data() + sample * sequence * sizeOf(type); }
 
   void claim(int &slot, int index) {

@@ -1,6 +1,8 @@
 #include "runtime/files/lock_file.h"
 #include <cerrno>
 #include <fcntl.h>
+#include <mutex>
+#include <set>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +24,17 @@ int openLock(const std::string &path) {
   }
 }
 
+// The names that this process is to remove. Never destroyed: the thread that waits for signals outlives main().
+struct Held {
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+Held &held() {
+  static Held &all = *new Held;
+  return all;
+}
+
 } // namespace
 
 LockFile::LockFile(std::string path) : path_(std::move(path)) {
@@ -39,12 +52,22 @@ LockFile::LockFile(std::string path) : path_(std::move(path)) {
     struct stat mine = {}, named = {};
     if (::fstat(file->get(), &mine) == 0 && ::lstat(path_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
         mine.st_dev == named.st_dev)
-      return;
+      break;
   }
+  std::lock_guard lock(held().mutex);
+  held().names.insert(path_);
 }
 
 LockFile::~LockFile() {
-  if (refusal_ == 0) ::unlink(path_.c_str());
+  if (refusal_) return;
+  std::lock_guard lock(held().mutex);
+  if (held().names.erase(path_) > 0) ::unlink(path_.c_str());
+}
+
+void removeLockFiles() noexcept {
+  std::lock_guard lock(held().mutex);
+  for (const std::string &name : held().names) ::unlink(name.c_str());
+  held().names.clear(); // whoever takes the lock next has a file of the same name
 }
 
 } // namespace zero::runtime

@@ -24,4 +24,7 @@ private:
   int refusal_ = 0;
 };
 
+// The files of all locks that this process holds: called where it ends at once, without destructors. From any thread.
+void removeLockFiles() noexcept;
+
 } // namespace zero::runtime

@@ -23,7 +23,7 @@ void forEachName(Plan &plan, const std::function<std::string(const std::string &
 }
 
 // The folder is resolved and the last part kept: a link to a model stays the name it was given. Empty if there is no such folder.
-fs::path absolute(const fs::path &path) {
+fs::path resolved(const fs::path &path) {
   std::error_code failed;
   fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path("."), failed);
   return failed ? fs::path() : folder / path.filename();
@@ -61,9 +61,9 @@ fs::path behindLinks(fs::path path) {
 } // namespace
 
 void storeNames(Plan &plan, const std::string &path) {
-  fs::path folder = absolute(path).parent_path();
+  fs::path folder = resolved(behindLinks(path)).parent_path();
   forEachName(plan, [&](const std::string &name) {
-    fs::path full = absolute(name);
+    fs::path full = resolved(name);
     if (full.empty() || folder.empty()) return name;
     fs::path inside = full.lexically_relative(folder);
     std::string stored = (inside.empty() || *inside.begin() == ".." ? full : inside).string();
@@ -75,8 +75,13 @@ void storeNames(Plan &plan, const std::string &path) {
 }
 
 void restoreNames(Plan &plan, const std::string &path) {
-  fs::path folder = fs::path(path).parent_path();
-  forEachName(plan, [&](const std::string &name) { return (folder / name).string(); }); // an absolute name stays what it is
+  // A link to a plan may lie among links to its model, or alone.
+  fs::path beside = fs::path(path).parent_path(), behind = behindLinks(path).parent_path();
+  forEachName(plan, [&](const std::string &name) {
+    std::error_code failed;
+    fs::path there = beside / name; // an absolute name stays what it is
+    return (behind != beside && !fs::exists(there, failed) ? behind / name : there).string();
+  });
 }
 
 std::string replaceable(const std::string &path) {

@@ -1,10 +1,13 @@
 #include "runtime/process/signals.h"
+#include "runtime/files/lock_file.h"
 #include "runtime/plan/start_thread.h"
 #include "runtime/process/streams.h"
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 #include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -24,6 +27,7 @@ std::array<struct sigaction, kErrors.size()> actionsBefore;
 
 // As if the signal had never been caught, so that a shell sees what ended the process.
 [[noreturn]] void endBy(int signal) {
+  removeLockFiles();
   struct sigaction action {};
   action.sa_handler = SIG_DFL;
   sigaction(signal, &action, nullptr);
@@ -41,12 +45,16 @@ bool takesALine() {
   return ::poll(&entry, 1, 0) == 1 && (entry.revents & POLLOUT);
 }
 
+// Who signals a process and then its group (timeout, some launchers) does so twice within microseconds, and means it once.
+constexpr auto kOnce = std::chrono::milliseconds(200);
+
 void wait(sigset_t signals) {
-  for (uint64_t seen = 0;;) {
+  using Clock = std::chrono::steady_clock;
+  for (std::map<int, Clock::time_point> seen;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
-    if (!caught || (seen >> signal & 1)) endBy(signal);
-    seen |= uint64_t(1) << signal;
+    auto [first, fresh] = seen.try_emplace(signal, Clock::now());
+    if (!caught || (!fresh && Clock::now() - first->second > kOnce)) endBy(signal);
     if (arrived.exchange(signal) == 0 && speaksHere && takesALine())
       complain("zerorun: stopping after this step; the same signal again ends the run at once");
   }

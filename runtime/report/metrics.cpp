@@ -34,6 +34,13 @@ off_t endOfLines(const std::string &path, uint64_t step) {
   return end;
 }
 
+// PATH.1, PATH.2, …: the first that nothing has.
+std::string freeName(const std::string &path) {
+  struct stat info = {};
+  for (int number = 1;; ++number)
+    if (std::string name = fmt::format("{}.{}", path, number); ::lstat(name.c_str(), &info) != 0) return name;
+}
+
 Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
 
 } // namespace
@@ -57,32 +64,42 @@ std::string metricsLine(const StepRecord &record) {
   return line + "}";
 }
 
-Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed)
-    : path(path), fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666)) {
-  if (!fd) throw cannotWrite(path);
-  begin(resumed);
+Metrics::Metrics(const std::string &path, std::optional<uint64_t> resumed, bool stays) : path(path) {
+  open();
+  begin(resumed, stays);
 }
 
-void Metrics::begin(std::optional<uint64_t> resumed) {
+void Metrics::open() {
+  fd.emplace(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!*fd) throw cannotWrite(path);
+}
+
+void Metrics::begin(std::optional<uint64_t> resumed, bool stays) {
   struct stat info = {};
-  if (::fstat(fd.get(), &info) != 0) throw cannotWrite(path);
+  if (::fstat(fd->get(), &info) != 0) throw cannotWrite(path);
   if (!S_ISREG(info.st_mode)) return;
   // The lock is the system's and ends with the process; file systems that know no locks are trusted.
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+  if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw Error(fmt::format("--metrics '{}' is being written by another run; name another file", path));
+  if (!resumed && stays && info.st_size > 0) {
+    before_ = freeName(path);
+    if (::rename(path.c_str(), before_.c_str()) != 0) throw cannotWrite(path);
+    open();
+    return begin(resumed, /*stays=*/false);
+  }
   whole = resumed ? endOfLines(path, *resumed) : 0;
-  if (::ftruncate(fd.get(), whole) != 0) throw cannotWrite(path);
+  if (::ftruncate(fd->get(), whole) != 0) throw cannotWrite(path);
 }
 
 void Metrics::write(const StepRecord &record) {
   std::string line = metricsLine(record) + "\n";
   for (size_t at = 0; at < line.size();) { // usually one write
-    ssize_t done = ::write(fd.get(), line.data() + at, line.size() - at);
+    ssize_t done = ::write(fd->get(), line.data() + at, line.size() - at);
     if (done < 0 && errno == EINTR) continue;
     if (done <= 0) {
       if (done == 0) errno = ENOSPC;
       Error error = cannotWrite(path);
-      if (whole >= 0 && ::ftruncate(fd.get(), whole) != 0) throw error; // no half line stays
+      if (whole >= 0 && ::ftruncate(fd->get(), whole) != 0) throw error; // no half line stays
       throw error;
     }
     at += static_cast<size_t>(done);

@@ -9,8 +9,8 @@ namespace fs = std::filesystem;
 
 namespace zero::runtime {
 
-Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen)
-    : options(options), setup(setup), rank(rank), frozen(frozen), last(setup.resumedFrom) {
+Checkpoints::Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen, uint64_t keep)
+    : options(options), setup(setup), rank(rank), frozen(frozen), keep(keep), last(setup.resumedFrom) {
   if (options.checkpoint && setup.damaged.empty()) removeOld(); // a run that was killed may not have come to it
 }
 
@@ -36,7 +36,7 @@ void Checkpoints::removeOld() {
     }
   }
   if (stays) return; // whole ones would be removed in its place
-  for (const std::string &sentence : removeOlder(*options.checkpoint, options.keep.value_or(2))) goOn(sentence);
+  for (const std::string &sentence : removeOlder(*options.checkpoint, keep)) goOn(sentence);
 }
 
 void Checkpoints::requireFinite(const Progress &at, const char *outcome) const {

@@ -10,7 +10,7 @@ namespace zero::runtime {
 class Checkpoints {
 public:
   // `setup`, `rank` and `frozen` outlive it. After resume().
-  Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen);
+  Checkpoints(const TrainOptions &options, Setup &setup, const Rank &rank, const FrozenSums &frozen, uint64_t keep);
 
   // Collective. Throws a sentence if a number is not finite, and what was saved before stays.
   void save(const Progress &at);
@@ -25,6 +25,7 @@ private:
   Setup &setup;
   const Rank &rank;
   const FrozenSums &frozen;
+  uint64_t keep;                   // checkpoints that stay
   std::optional<std::string> last; // saved or resumed
 };
 

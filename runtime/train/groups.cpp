@@ -110,7 +110,8 @@ HyperGroups resolveGroups(const plan::Plan &plan, const TrainOptions &options, c
   for (const std::string &expression : options.noDecay)
     for (int index : trained.matching("--no-decay", expression)) groups[static_cast<size_t>(index)].decays = false;
   for (const auto &[expression, scale] : options.lrScales) {
-    if (!(scale >= 0 && std::isfinite(scale))) throw Error(fmt::format("--lr-scale '{}={}' must not be negative", expression, scale));
+    if (!(scale >= 0 && std::isfinite(scale)))
+      throw Error(fmt::format("--lr-scale '{}={}' must be finite, and not negative", expression, scale));
     for (int index : trained.matching("--lr-scale", expression)) groups[static_cast<size_t>(index)].lrScale = scale;
   }
   for (const HyperGroup &group : groups) {

@@ -24,12 +24,13 @@ Hyper resolveHyper(const plan::Plan &plan, const TrainOptions &options) {
     if (static_cast<float>(beta) == 1)
       throw Error(fmt::format("--betas {} is 1 in single precision; the largest below it is 0.99999994", beta));
   auto notNegative = [](const char *flag, std::optional<double> value) {
-    if (value && !(*value >= 0 && std::isfinite(*value))) throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
+    if (value && !std::isfinite(*value)) throw Error(fmt::format("{} must be a finite number, but is {}", flag, *value));
+    if (value && *value < 0) throw Error(fmt::format("{} must not be negative, but is {}", flag, *value));
   };
   notNegative("--lr", options.lr);
   notNegative("--eps", options.eps);
   notNegative("--weight-decay", options.weightDecay);
-  notNegative("--clip", options.clip);
+  if (options.clip != HUGE_VAL) notNegative("--clip", options.clip); // which only measures the norm
   double first = options.betas.empty() ? (sgd ? 0.0 : 0.9) : options.betas[0];
   return {sgd ? 0 : first,
           options.betas.size() < 2 ? 0.999 : options.betas[1],

@@ -55,15 +55,24 @@ void Run::start(int threads) {
     else
       at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
     if (setup.feeder && at.shuffled) setup.feeder->shuffle(at.seed);
-    if (options.metrics && leads)
-      metrics = std::make_unique<Metrics>(*options.metrics, setup.resumedFrom ? std::optional(at.step) : std::nullopt);
+    if (options.metrics && leads && at.step < setup.steps) {
+      std::optional<uint64_t> resumed = setup.resumedFrom ? std::optional(at.step) : std::nullopt;
+      metrics = std::make_unique<Metrics>(*options.metrics, resumed, /*stays=*/options.resume.has_value());
+    }
   });
   startLossScale(plan, options, at);
+  uint64_t keep = options.keep.value_or(keptBy(at.settings));
   Settings settings = hyperSettings(plan, options, setup.hyper);
+  settings.emplace_back("--keep", fmt::format("{}", keep));
+  if (setup.feeder) { // what the order of samples and their number in a step follow from
+    settings.emplace_back("--labels", textOf(options.reading.labels));
+    settings.emplace_back("the number of samples in --data", fmt::format("{}", setup.feeder->samples()));
+    settings.emplace_back("the number of samples in a step", fmt::format("{}", setup.feeder->globalBatch()));
+  }
   if (setup.device->tune) settings.emplace_back("the table of algorithms beside the plan", textOf(setup.measured)); // they decide bits
   if (setup.resumedFrom) changed = changes(at.settings, settings);
   at.settings = std::move(settings);
-  checkpoints.emplace(options, setup, rank, frozen);
+  checkpoints.emplace(options, setup, rank, frozen, keep);
 }
 
 int Run::train() {
@@ -73,7 +82,8 @@ int Run::train() {
   if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients, at);
   int stop = 0;
   uint64_t begun = at.step, saved = UINT64_MAX;
-  uint64_t good = at.step; // samples of the steps before it are; the next one may be begun while a step runs
+  bool lacksEvaluation = false; // of the last step
+  uint64_t good = at.step;      // samples of the steps before it are; the next one may be begun while a step runs
   while (good < at.step + 2 && agreed(sampleVote(good)) == 0) ++good;
   // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
@@ -101,6 +111,7 @@ int Run::train() {
       record.evalLoss = evaluateNow();
       stop = agreed(vote());
     }
+    lacksEvaluation = evaluates(at.step) && !record.evalLoss;
     report(record);
     if (stop && !trainingStep.ahead()) trainingStep.drain();
     if (options.checkpoint && (stop ? !trainingStep.ahead() : saves(at.step))) {
@@ -131,6 +142,11 @@ int Run::train() {
     return 128 + stop;
   }
   if (options.metrics && agreed(vote()) == kUnwritten) endUnwritten(""); // the line of the last step
+  if (lacksEvaluation) {
+    say(fmt::format("stopped before the held-out loss was known{}",
+                    saved == at.step ? fmt::format("; the same run with --resume {} finds it", *options.checkpoint) : ""));
+    return 128 + stop;
+  }
   return 0;
 }
 
@@ -140,6 +156,7 @@ void Run::announce() {
     say(fmt::format("resumed from {} at step {}{}", *setup.resumedFrom, at.step,
                     setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
   for (const std::string &sentence : changed) say(sentence);
+  if (metrics && !metrics->before().empty()) say(fmt::format("what {} held is in {} now", *options.metrics, metrics->before()));
   say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
                   static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
   announceDisk();

@@ -1,4 +1,5 @@
 #include "runtime/train/settings.h"
+#include <charconv>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,6 +86,15 @@ Settings hyperSettings(const plan::Plan &plan, const TrainOptions &options, cons
   settings.emplace_back("--no-decay", orNothing(text(options.noDecay)));
   settings.emplace_back("--lr-scale", orNothing(text(options.lrScales)));
   return settings;
+}
+
+uint64_t keptBy(const Settings &settings) {
+  constexpr uint64_t kUsual = 2;
+  for (const auto &[name, value] : settings) {
+    uint64_t kept = 0;
+    if (name == "--keep" && std::from_chars(value.data(), value.data() + value.size(), kept).ec == std::errc() && kept > 0) return kept;
+  }
+  return kUsual;
 }
 
 std::vector<std::string> changes(const Settings &before, const Settings &now) {

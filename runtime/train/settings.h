@@ -17,6 +17,10 @@ Settings flagSettings(const TrainOptions &options);
 // What decides how parameters are updated, defaults included.
 Settings hyperSettings(const plan::Plan &plan, const TrainOptions &options, const Hyper &hyper);
 
+// How many checkpoints stay where no flag says it: as many as those settings say, so that a resumed run removes none that were meant to
+// stay, and else two.
+uint64_t keptBy(const Settings &settings);
+
 // "--lr is 0.002, where the checkpoint's run had 0.001" for each setting that both have with other values.
 std::vector<std::string> changes(const Settings &before, const Settings &now);
 

@@ -20,6 +20,11 @@ void checkAlone(const TrainOptions &options, int world) {
   for (auto [flag, given] : {std::pair("--data", options.data.has_value()),
                              {"--steps", options.steps.has_value()},
                              {"--resume", options.resume.has_value()},
+                             {"--checkpoint", options.checkpoint.has_value()},
+                             {"--eval-data", options.evalData.has_value()},
+                             {"--metrics", options.metrics.has_value()},
+                             {"--gradients", options.gradients.has_value()},
+                             {"--trace", options.trace.has_value()},
                              {"--export", options.exportTo.has_value()}})
     if (given) throw Error(fmt::format("--tune measures and trains nothing; run it without {}, and train afterwards", flag));
 }

@@ -133,6 +133,9 @@ def stopped_in_products(stops):
             time.sleep(0.001)
         time.sleep(rng.random() / 4)
         process.send_signal(number)
+        if i % 2:  # as timeout does: to the process, and to its group
+            time.sleep(rng.random() / 2000)
+            process.send_signal(number)
         error = process.communicate(timeout=60)[1]
         expect(process.returncode == 128 + number, f"stop {i}: exit {process.returncode}: {error[-300:]}")
         steps = len(suite.losses(metrics.name))
@@ -141,6 +144,24 @@ def stopped_in_products(stops):
     suite.run([*run, "--steps", steps + 3, "--metrics", "through.jsonl"])
     expect(suite.losses(metrics.name) == suite.losses("through.jsonl"), "the resumed run differs from the one that was not stopped")
     return f"{stops} stops"
+
+
+def what_stays():
+    """A resumed run keeps as many checkpoints as the one before; where there is nothing to resume, the metrics that are there stay; and other data is said."""
+    text = suite.work / "grows.txt"
+    text.write_bytes(bytes(range(64)) * 40)
+    run = lambda steps, *more: suite.run([suite.bin / "zerorun", plan(1, 0, 4), "--data", text.name, "--steps", steps, "--checkpoint", "kept", "--metrics", "kept.jsonl", *more]).stdout
+    run(5, "--every", 1, "--keep", 4)
+    text.write_bytes(text.read_bytes() * 2)
+    said = run(6, "--resume", "kept")
+    expect("the number of samples in --data is " in said and "--keep is" not in said and "in a step" not in said, said)
+    left = sorted(path.name for path in (suite.work / "kept").iterdir())
+    expect(left == ["step-3", "step-4", "step-5", "step-6"], f"left: {left}")
+    before = (suite.work / "kept.jsonl").read_bytes()
+    (suite.work / "kept").rename(suite.work / "elsewhere")  # as if a disk were not mounted
+    said = run(1, "--resume", "kept")
+    expect("no checkpoint in kept yet" in said and "what kept.jsonl held is in kept.jsonl.1 now" in said, said)
+    expect((suite.work / "kept.jsonl.1").read_bytes() == before and len(suite.losses("kept.jsonl")) == 1, "metrics were lost")
 
 
 suite.parser.add_argument("--stops", type=int, default=1)
@@ -153,4 +174,5 @@ suite.check("resume: 2 ranks at stage 3 resumed by 4 ranks at stage 1", other_wo
 suite.check("resume: a checkpoint with a file of another step", file_of_another_step)
 suite.check("resume: a checkpoint with a pipe as a file", file_of_another_step, True)
 suite.check("resume: a checkpoint that is not there", nothing_there)
+suite.check("resume: what stays, and what is said of other data", what_stays)
 suite.finish()

@@ -43,7 +43,7 @@ ZEROC = [
     ("-o /no/such/folder/x.plan", "/no/such/folder"), ("-o .", "."),
 ]
 ZERORUN = [
-    ("--lr x",), ("--lr -1",), ("--lr nan",), ("--lr inf",), ("--schedule step", "step"), ("--warmup -1",), ("--warmup 3", "3", "2"), ("--warmup 1.5",),
+    ("--lr x",), ("--lr -1",), ("--lr nan", "finite"), ("--lr inf", "finite"), ("--schedule step", "step"), ("--warmup -1",), ("--warmup 3", "3", "2"), ("--warmup 1.5",), ("--warmup 010", "without zeros in front"),
     ("--weight-decay -1",), ("--weight-decay x",), ("--betas 0.9",), ("--betas 0.9,1",), ("--betas 0.9,0.99,0.999",), ("--betas x,y",), ("--eps -1",),
     ("--eps x",), ("--clip -1",), ("--clip nan",), ("--seed -1",), ("--seed 18446744073709551616",), ("--metrics /no/such/file", "/no/such"),
     ("--metrics .",), ("--gradients g.npz",), ("--gradients /no/such/g.safetensors", "/no/such"), ("--checkpoint /proc/none",), ("--checkpoint data.safetensors",),
@@ -219,7 +219,9 @@ def checkpoint_folders():
     shutil.copytree(suite.work / "c" / "step-9", suite.work / "c" / "step-3.partial")  # what killed runs leave
     shutil.copytree(suite.work / "c" / "step-9", suite.work / "c" / "step-4.removed")
     run("--steps", 10, "--resume", "c", "--checkpoint", "c")
-    expect(steps_of("c") == ["step-10", "step-9"], f"two should stay, and nothing of killed runs: {steps_of('c')}")
+    expect(steps_of("c") == ["step-10", "step-8", "step-9"], f"as many should stay as before, and nothing of killed runs: {steps_of('c')}")
+    run("--steps", 11, "--resume", "c", "--checkpoint", "c", "--keep", 2)
+    expect(steps_of("c") == ["step-10", "step-11"], f"two should stay: {steps_of('c')}")
     shutil.rmtree(suite.work / "c")
     run("--steps", 5, "--checkpoint", "c", "--every", 2, "--keep", 1)
     expect(steps_of("c") == ["step-5"], f"with --keep 1 there are {steps_of('c')}")

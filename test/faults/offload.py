@@ -99,6 +99,8 @@ class Disks:
             raise Broken("no sentence is about the disk")
         if job.world == 1 and (left := [name for name, data in files.items() if temporary(name) and data]):
             raise Broken(f"left {left} behind")
+        if locks := [name for name in (*files, *tree(pathlib.Path(f"{folder}.disk"))) if name.endswith(".lock")]:
+            raise Broken(f"left {locks} behind")
         self.world.check_resumes(dataclasses.replace(job, command=[*job.command[:-1], f"{folder}.disk"]), folder)
         shutil.rmtree(f"{folder}.disk", ignore_errors=True)
         shutil.rmtree(folder)

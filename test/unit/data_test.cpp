@@ -244,6 +244,10 @@ TEST(TokenFile, WidthFollowsTheName) {
   data->read(1, 0, {reinterpret_cast<std::byte *>(labels.data()), 32});
   EXPECT_EQ(labels, (std::vector<int64_t>{2, 3, 4, 70000}));
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("odd.bin", "abc")); }), "");
+  std::vector<int32_t> header(256);
+  header[0] = 20240520, header[1] = 1, header[2] = 0;
+  EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("headed.bin", raw(header))); }).find("cut it off: tail -c +1025"),
+            std::string::npos);
   EXPECT_NE(refusalOf([&] { openDataset(plan, folder.write("empty.bin", "")); }).find("holds 0 tokens, but one sample takes 5"),
             std::string::npos);
   plan.mutable_inputs(0)->set_dtype(plan::F32);

@@ -98,3 +98,18 @@ TEST(DirectoryLock, OneProcessAtATime) {
   EXPECT_EQ(refusalOf([&] { DirectoryLock lock(folder / ""); }), "");
   EXPECT_TRUE(std::filesystem::is_empty(folder / ""));
 }
+
+TEST(DirectoryLock, GoneWithAProcessThatEndsAtOnce) {
+  Folder folder;
+  pid_t other = fork();
+  if (other == 0) {
+    DirectoryLock lock(folder / "");
+    bool refused = refusalOf([&] { DirectoryLock another(folder / ""); }) != ""; // whose end leaves the file to the first
+    removeLockFiles();
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(other, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / ""));
+}

@@ -709,6 +709,23 @@ TEST_F(PlanFileTest, KernelsForCudaAreText) {
   expectError([&] { load(path); }, "for cuda, but no text: they hold a zero byte");
 }
 
+// A plan that is reached by a link finds its model beside itself, or beside the link.
+TEST_F(PlanFileTest, NamesOfFilesBehindALink) {
+  for (const char *sub : {"there", "here"}) std::filesystem::create_directories(folder / sub);
+  folder.write("there/model.onnx", "the model");
+  Plan plan = goodPlan().plan;
+  plan.set_model(folder / "there/model.onnx");
+  save(folder / "there/p.bin", plan, kernels, constants);
+  std::filesystem::create_symlink("../there/p.bin", folder / "here/link.bin");
+  EXPECT_EQ(load(folder / "here/link.bin").plan.model(), folder / "here/../there/model.onnx");
+  std::filesystem::create_symlink("../there/model.onnx", folder / "here/model.onnx");
+  EXPECT_EQ(load(folder / "here/link.bin").plan.model(), folder / "here/model.onnx");
+  std::filesystem::remove(folder / "here/model.onnx");
+  plan.set_model(folder / "there/model.onnx");
+  save(folder / "here/link.bin", plan, kernels, constants); // written where the link leads
+  EXPECT_EQ(load(folder / "there/p.bin").plan.model(), folder / "there/model.onnx");
+}
+
 // A plan beside its model moves with it; one elsewhere finds it from any folder.
 TEST_F(PlanFileTest, NamesOfFilesSurviveAMove) {
   for (const char *sub : {"a", "a/w", "b"}) std::filesystem::create_directories(folder / sub);

@@ -62,6 +62,21 @@ TEST(Metrics, AResumedRunDropsTheStepsItMakesAgain) {
   EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "no/such/m.jsonl", std::nullopt); }), "");
 }
 
+TEST(Metrics, WhatIsThereMayStay) {
+  Folder folder;
+  Metrics(folder / "m.jsonl", std::nullopt).write(record(7));
+  std::string seventh = folder.read("m.jsonl");
+  folder.write("m.jsonl.1", "of the user");
+  Metrics metrics(folder / "m.jsonl", std::nullopt, /*stays=*/true);
+  metrics.write(record(1));
+  EXPECT_EQ(metrics.before(), folder / "m.jsonl.2");
+  EXPECT_EQ(folder.read("m.jsonl"), metricsLine(record(1)) + "\n");
+  EXPECT_EQ(folder.read("m.jsonl.2"), seventh);
+  EXPECT_EQ(folder.read("m.jsonl.1"), "of the user");
+  EXPECT_NE(zero::test::refusalOf([&] { Metrics(folder / "m.jsonl", std::nullopt, true); }).find("another run"), std::string::npos);
+  EXPECT_EQ(Metrics(folder / "new.jsonl", std::nullopt, true).before(), "");
+}
+
 TEST(Metrics, OneRunAtATime) {
   Folder folder;
   Metrics first(folder / "m.jsonl", std::nullopt);

@@ -170,7 +170,7 @@ TEST(Groups, FollowTheNames) {
       << sentence;
   EXPECT_NE(refused({"frozen"}, {}), "");
   EXPECT_NE(refused({}, {{"(", 1}}).find("--lr-scale '(' is no regular expression"), std::string::npos);
-  EXPECT_NE(refused({}, {{"ln", -1}}).find("must not be negative"), std::string::npos);
+  EXPECT_NE(refused({}, {{"ln", -1}}).find("must be finite, and not negative"), std::string::npos);
 }
 
 TEST(Programs, FollowAccumulationAndClipping) {
@@ -266,6 +266,13 @@ TEST(Agreement, FlagsAreComparedByTheirMeaning) {
   }
   two = one, two.resume = "/a";
   EXPECT_NE(flagSettings(one), flagSettings(two));
+}
+
+TEST(Hyper, CheckpointsThatStay) {
+  EXPECT_EQ(keptBy({}), 2u);
+  EXPECT_EQ(keptBy({{"--lr", "7"}, {"--keep", "20"}}), 20u);
+  EXPECT_EQ(keptBy({{"--keep", "x"}}), 2u);
+  EXPECT_EQ(keptBy({{"--keep", "0"}}), 2u);
 }
 
 TEST(Hyper, ChangesAgainstACheckpointAreSaid) {

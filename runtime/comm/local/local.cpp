@@ -1,5 +1,6 @@
 #include "runtime/comm/local/local.h"
 #include "runtime/comm/ordered_sum.h"
+#include "runtime/files/lock_file.h"
 #include <cstdio>
 #include <cstring>
 #include <unistd.h>
@@ -35,6 +36,7 @@ public:
   std::unique_ptr<Communicator> create() override { return std::make_unique<LocalCommunicator>(); }
   void abort() override {
     std::fflush(nullptr);
+    removeLockFiles();
     _exit(1);
   }
   void awaitAbort() override { abort(); } // never called: the only rank speaks for itself

@@ -1,6 +1,7 @@
 #include "runtime/comm/mpi/mpi.h"
 #include "runtime/comm/collectives.h"
 #include "runtime/comm/patience.h"
+#include "runtime/files/lock_file.h"
 #include "runtime/plan/error.h"
 #include <algorithm>
 #include <atomic>
@@ -133,6 +134,7 @@ public:
   }
   void abort() override {
     std::fflush(nullptr);
+    removeLockFiles();
     MPI_Abort(MPI_COMM_WORLD, 1);
     std::_Exit(1);
   }

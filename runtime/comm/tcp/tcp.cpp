@@ -2,6 +2,7 @@
 #include "runtime/comm/tcp/mesh.h"
 #include "runtime/comm/tcp/tcp_communicator.h"
 #include "runtime/comm/tcp/watch.h"
+#include "runtime/files/lock_file.h"
 #include "runtime/process/file_limit.h"
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,7 @@ public:
   void sayLast(const std::string &line) override { watch.sayLast(line); }
   void abort() override {
     std::fflush(nullptr);
+    removeLockFiles();
     watch.abort();
     std::_Exit(1);
   }

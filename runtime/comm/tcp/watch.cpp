@@ -1,5 +1,6 @@
 #include "runtime/comm/tcp/watch.h"
 #include "runtime/comm/patience.h"
+#include "runtime/files/lock_file.h"
 #include "runtime/plan/start_thread.h"
 #include "runtime/process/streams.h"
 #include <cerrno>
@@ -110,6 +111,7 @@ std::string Watch::whyLost() const {
 void Watch::endRun(const std::string &why) {
   sayLast(fmt::format("zerorun: rank {}: {}", self, why));
   // Other threads are in the middle of something, and may hold the locks of the streams: nothing is flushed.
+  removeLockFiles();
   ::_exit(1);
 }
 
