@@ -63,6 +63,7 @@ unsigned Space::opaque(Atom::Kind kind, const Index &of, int64_t divisor, int64_
     if (a.kind == kind && a.of == of && a.divisor == divisor) return i;
   Atom a(kind, size);
   a.of = of, a.divisor = divisor;
+  if (kind == Atom::Quotient) a.low = std::min<int64_t>(0, llvm::divideFloorSigned(range(of).first, divisor));
   atoms.push_back(std::move(a));
   return atoms.size() - 1;
 }
@@ -70,8 +71,8 @@ unsigned Space::opaque(Atom::Kind kind, const Index &of, int64_t divisor, int64_
 std::pair<int64_t, int64_t> Space::range(const Index &index) const {
   int64_t low = index.constant, high = index.constant;
   for (const Term &t : index.terms) {
-    int64_t extreme = t.scale * (atoms[t.atom].size - 1);
-    (t.scale > 0 ? high : low) += extreme;
+    int64_t least = t.scale * atoms[t.atom].low, most = t.scale * (atoms[t.atom].size - 1);
+    low += std::min(least, most), high += std::max(least, most);
   }
   return {low, high};
 }
@@ -90,8 +91,9 @@ void Space::requestSplit(const Index &rest, int64_t divisor) {
   if (wanted) return;
   for (const Term &t : rest.terms) {
     const Atom &a = atoms[t.atom];
-    if (a.kind != Atom::Dim || t.scale <= 0 || divisor % t.scale) continue;
-    int64_t inner = divisor / t.scale;
+    int64_t scale = std::abs(t.scale); // negative: read backwards
+    if (a.kind != Atom::Dim || divisor % scale) continue;
+    int64_t inner = divisor / scale;
     if (inner > 1 && inner < a.size && a.size % inner == 0) {
       wanted = Split{a.splitKey, a.splitAt, inner};
       return;

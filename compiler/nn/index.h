@@ -41,15 +41,16 @@ struct Index {
 };
 using Indices = llvm::SmallVector<Index, 4>;
 
-/// What an atom stands for; its values lie in [0, size).
+/// What an atom stands for; its values lie in [low, size).
 struct Atom {
   enum Kind { Dim, Value, Quotient, Remainder };
   Atom(Kind kind, int64_t size) : kind(kind), size(size) {}
 
   Kind kind;
   int64_t size;
-  int node = -1; // Value: the integer node whose value it is
-  Index of;      // Quotient, Remainder: of this by `divisor`
+  int64_t low = 0; // Quotient: of what is read backwards it may be negative
+  int node = -1;   // Value: the integer node whose value it is
+  Index of;        // Quotient, Remainder: of this by `divisor`
   int64_t divisor = 0;
   int splitKey = -1; // Dim: which original dimension it is a factor of, and
   int splitAt = 0;   //      which factor of it

@@ -125,7 +125,9 @@ LogicalResult foldReduce(ReduceOp op, PatternRewriter &r) {
   auto from = typeOf(op.getInput()).getShape();
   if (llvm::all_of(op.getDims(), [&](int64_t d) { return from[d] == 1; }))
     return r.replaceOp(op, b.reshape(op.getInput(), typeOf(op).getShape())), success();
-  if (auto inner = op.getInput().getDefiningOp<ReduceOp>(); inner && inner.getKind() == op.getKind() && inner->hasOneUse()) {
+  // Equal maxima share their gradient by turns, in each reduction anew.
+  bool isSum = op.getKind() == ReductionKind::sum;
+  if (auto inner = op.getInput().getDefiningOp<ReduceOp>(); inner && isSum && inner.getKind() == op.getKind() && inner->hasOneUse()) {
     SmallVector<int64_t> kept, dims(inner.getDims());
     for (int64_t i = 0; i < typeOf(inner.getInput()).getRank(); ++i)
       if (!llvm::is_contained(inner.getDims(), i)) kept.push_back(i);

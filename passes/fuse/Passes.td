@@ -105,6 +105,28 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"launches", "launches", "Calls of kernels">, Statistic<"kernels", "kernels", "Distinct kernels">];
 }
 
+def RoundExtremaPass : Pass<"nn-round-extrema", "::mlir::ModuleOp"> {
+  let summary = "Look for a maximum or minimum among numbers that are rounded as they may be stored";
+  let description = [{
+    Needs: functions of primitives, before nn-fuse. What equals a maximum takes its gradient, and the place of it is found so. nn-mixed-precision may store the numbers, the
+    maximum, both or neither in `stored`, and backward may make the numbers again in f32: then nothing equals the maximum, and the gradient is lost. Both sides of the
+    comparison are rounded to `stored` here. Rounding is monotone, so that the rounded maximum is the maximum of the rounded numbers, and what was stored so does not change:
+    it is found wherever either comes from. Numbers that `stored` does not tell apart share the gradient, as in PyTorch's tensors of that type.
+
+    ```mlir
+    %is = nn.compare eq %x, %repeated : tensor<4x8xf32> -> tensor<4x8xi1>
+    // becomes
+    %0 = nn.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %1 = nn.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+    … // and so for %repeated
+    %is = nn.compare eq %1, %3 : tensor<4x8xf32> -> tensor<4x8xi1>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"stored", "stored", "std::string", "\"bf16\"", "Type of activations: f32, bf16 or f16">];
+  let statistics = [Statistic<"rounded", "rounded", "Comparisons with a maximum or minimum">];
+}
+
 def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
   let summary = "Store parameters and activations in bf16 or f16, gradients as they travel; arithmetic stays f32";
   let description = [{

@@ -62,6 +62,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
     pm.addPass(createFewRowsPass());
     pm.addPass(createSplitReductionsPass());
   }
+  if (options.precision != "f32") pm.addPass(createRoundExtremaPass({options.precision}));
   pm.addPass(createFusePass());
   if (options.precision != "f32" || options.gradients != "f32")
     pm.addPass(createMixedPrecisionPass({options.precision, options.gradients}));

@@ -26,7 +26,7 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
   using MixedPrecisionPassBase::MixedPrecisionPassBase;
 
   void runOnOperation() override {
-    types = {typeNamed(stored), typeNamed(gradients)};
+    types = {storedType(stored, &getContext()), storedType(gradients, &getContext())};
     if (!types.activations || !types.gradients || types.gradients.isF16()) {
       getOperation().emitError() << "stored is f32, bf16 or f16, and gradients are f32 or bf16";
       return signalPassFailure();
@@ -42,13 +42,6 @@ struct MixedPrecision : impl::MixedPrecisionPassBase<MixedPrecision> {
       for (Operation &op : llvm::make_early_inc_range(function.getBody().front())) adaptOperands(op, symbols);
     }
     if (failed(retypeKernels(functions, symbols))) signalPassFailure();
-  }
-
-  /// Null if there is none of this name.
-  Type typeNamed(StringRef name) {
-    if (name == "f32") return Float32Type::get(&getContext());
-    if (name == "bf16") return BFloat16Type::get(&getContext());
-    return name == "f16" ? Type(Float16Type::get(&getContext())) : Type();
   }
 
   void retype(func::FuncOp function, const llvm::DenseMap<Value, Type> &values) {

@@ -176,6 +176,12 @@ private:
 
 } // namespace
 
+Type storedType(StringRef name, MLIRContext *context) {
+  if (name == "f32") return Float32Type::get(context);
+  if (name == "bf16") return BFloat16Type::get(context);
+  return name == "f16" ? Type(Float16Type::get(context)) : Type();
+}
+
 SmallVector<OpOperand *> halfOperands(Operation *op) {
   if (auto product = dyn_cast<MatMulOp>(op)) return {&product.getLhsMutable(), &product.getRhsMutable()};
   if (auto blocks = dyn_cast<BlockMatMulOp>(op)) return {&blocks.getLhsMutable(), &blocks.getRhsMutable()};

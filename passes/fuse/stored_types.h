@@ -6,6 +6,9 @@
 
 namespace zero::fuse {
 
+/// "f32", "bf16" or "f16"; null for any other name.
+mlir::Type storedType(llvm::StringRef name, mlir::MLIRContext *context);
+
 /// Element types: of parameters and activations, and of gradients of parameters as they are handed over.
 struct StoredTypes {
   mlir::Type activations, gradients;

@@ -18,6 +18,7 @@ Key keyOf(const Settings &settings, bool places) {
           tiers.spread,
           tiers.diskUpdates,
           settings.shard.movement.lateBytes,
+          settings.shard.merges.distance,
           schedule.activations,
           schedule.activationBytes,
           schedule.activationWork,

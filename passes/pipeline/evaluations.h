@@ -8,8 +8,8 @@
 namespace zero::pipeline {
 
 /// What distinguishes choices.
-using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, bool, bool, int64_t, std::string, int64_t, int64_t,
-                       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
+using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, bool, bool, int64_t, int64_t, std::string, int64_t,
+                       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
 Key keyOf(const Settings &settings, bool places);
 
 /// A memo of tryOut for all threads: who asks for what another is finding out waits for it.

@@ -160,7 +160,10 @@ std::vector<Settings> Forms::mostSparing(ArrayRef<int64_t> stages) {
 }
 
 /// Only large logits may leave for few but long steps.
-void Forms::setTiling(Tiling tiling) { asked.tiling = tiling, asked.schedule.activationWork = workFor(tiling); }
+void Forms::setTiling(Tiling tiling) {
+  asked.tiling = tiling, asked.schedule.activationWork = workFor(tiling);
+  asked.shard.merges.distance = mergeDistance(tiling);
+}
 
 int64_t Forms::workFor(Tiling tiling) { return keepsLargeLogits(tiling) ? question.asked.schedule.activationWork : 0; }
 

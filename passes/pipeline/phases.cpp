@@ -113,6 +113,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.writeWork = workBesideWrites(options);
   settings.schedule.librarySums = options.target == plan::Target::CUDA;
   settings.schedule.tf32 = options.tf32;
+  if (options.prefetch) settings.shard.merges.distance = mergeDistance(settings.tiling);
   if (!options.prefetch) settings.schedule.ahead = settings.schedule.fetchAhead = settings.schedule.delay = 0;
   settings.attentionKernels = options.target == plan::Target::CUDA;
   settings.warpgroups = settings.attentionKernels && codegen::GpuTarget{options.gpu}.warpgroups();

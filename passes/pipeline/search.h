@@ -33,6 +33,9 @@ struct Tiling {
   uint64_t tiles(int64_t all) const { return uint64_t(parts) * uint64_t(tokens ? (all + tokens - 1) / tokens : 1); }
 };
 
+/// Buckets that are used between two uses of another that stays gathered meanwhile, where there is room for that.
+inline int64_t mergeDistance(Tiling tiling) { return tiling.tokens ? shard::kTilesMergeDistance : shard::kMergeDistance; }
+
 /// What is decided before programs are sharded and scheduled: by flags, or where they say auto by the search.
 struct Settings {
   Tiling tiling;

@@ -21,6 +21,7 @@ bool copiesPrevailIn(const Trial &trial) { return trial.time.least() > 2 * trial
 
 Settings inTurn(Settings settings) {
   settings.schedule.ahead = settings.schedule.delay = settings.schedule.fetchAhead = 0;
+  settings.shard.merges.distance = shard::kMergeDistance;
   return settings;
 }
 
@@ -62,6 +63,11 @@ void Tiers::choose() {
   if (all.settings.shard.partition.world > 1 || gathers(all))
     if (offer(gatherLater(onDevice())) && best().time.seconds <= 1.01 * best().time.least()) return;
   offerSizes(onDevice());
+  if (asked.shard.merges.distance > shard::kMergeDistance && (all.settings.shard.partition.world > 1 || state)) {
+    Settings apart = onDevice(); // all that tiles of tokens go through may take more room than it spares copies
+    apart.shard.merges.distance = shard::kMergeDistance;
+    offerSizes(apart);
+  }
   if (question.anyRecomputation && !computesAllTheTime())
     if (!offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());
   if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));

@@ -94,6 +94,7 @@ Trial Trials::attempt(const Settings &settings, bool places) {
 
 std::optional<Trial> Trials::ruledOut(Settings settings) const {
   const Tiling asked = settings.tiling;
+  bool merges = settings.shard.merges.distance == mergeDistance(asked);
   auto isCoarser = [&](Tiling other) {
     bool keepsMore = other.keepLogits && !asked.keepLogits && other.parts > 1;
     bool tokens = other.tokens == 0 || (asked.tokens && other.tokens >= asked.tokens);
@@ -101,12 +102,14 @@ std::optional<Trial> Trials::ruledOut(Settings settings) const {
   };
   for (Tiling other : tilings) {
     settings.tiling = other;
+    if (merges) settings.shard.merges.distance = mergeDistance(other);
     auto found = isCoarser(other) ? trials.find(keyOf(settings, /*places=*/false)) : trials.end();
     if (found == trials.end()) continue;
     Trial trial = found->second.trial;
     uint64_t least = leastWith(asked, trial), state = trial.need.state[size_t(Tier::device)];
     if (least <= limit || trial.copied == 0) continue; // what rests on the device tells what every choice copies
     trial.settings.tiling = asked;
+    if (merges) trial.settings.shard.merges.distance = mergeDistance(asked);
     trial.need.work[size_t(Tier::device)] = least - std::min(least, state);
     return trial;
   }

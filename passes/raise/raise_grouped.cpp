@@ -40,6 +40,8 @@ struct RaiseGrouped : impl::RaiseGroupedPassBase<RaiseGrouped> {
     // y = x · op(M) as it stands, or (op(M) · x)ᵀ = xᵀ · op(M)ᵀ.
     bool transpose = isLeft ? op.getTransposeRhs() : !op.getTransposeLhs();
     int64_t groups = typeOf(matrices).getDimSize(0), k = typeOf(input).getNumElements() / rows, n = result.getNumElements() / rows;
+    // Rows are put in order by a number for each row and group, in place of a matrix for each row.
+    if (groups > k * n) return failure();
     Value indices = looked.getIndices();
     r.setInsertionPointAfterValue(indices);
     Build after{r, indices.getLoc()};

@@ -101,7 +101,8 @@ struct OffloadActivations : impl::OffloadActivationsPassBase<OffloadActivations>
 
   /// Those that are worth the way, in order, of a buffer that can be copied.
   SmallVector<Gap> gapsOf(const Order &order, BufferOp buffer, state::Tier home) const {
-    bool waits = buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
+    bool isSum = buffer.getKind() == BufferKind::fetched && buffer.getTensor() && buffer.getTensor()->getRole() == state::Role::gradient;
+    bool waits = isSum || buffer.getKind() == BufferKind::activation || buffer.getKind() == BufferKind::gradient;
     int64_t bytes = int64_t(buffer.getBytes());
     bool leaves = buffer.getTier() == state::Tier::device || (buffer.getTier() == state::Tier::host && home == state::Tier::disk);
     int64_t padding = roomOn(home, bytes) - bytes;

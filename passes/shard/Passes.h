@@ -15,6 +15,7 @@ struct Options {
   AssignTiersPassOptions tiers;
   ProgramsPassOptions programs;
   InsertMovementPassOptions movement;
+  MergeGathersPassOptions merges;
 };
 
 /// partition, assign-tiers, programs, insert-movement, merge-gathers, verify: the whole phase.

@@ -50,16 +50,17 @@ void ApartRows::add(state::BucketOp bucket, llvm::MapVector<StringAttr, ApartTab
   table.tiles.push_back({bucket, begin, type.getNumElements(), rows.onto, launch});
 }
 
-/// All tiles are there, get rows of one lookup, have a gradient besides and lie side by side; there is something to wait for; and what the
-/// next step looks up is on the device: from disk it would wait for rows that are still on their way there, which takes longer than to
-/// update it last.
+/// All tiles are there, get rows of one lookup, have a gradient besides that nobody else reads and lie side by side; there is something to
+/// wait for; and what the next step looks up is on the device: from disk it would wait for rows that are still on their way there, which
+/// takes longer than to update it last.
 bool ApartRows::isWorthIt(const ApartTable &table) const {
   int64_t end = 0, elements = 0; // of the tiles so far
   for (TableTile tile : table.tiles) {
     nn::AddedRows rows = nn::addedRows(tile.addsRows);
     auto before = rows.onto ? rows.onto.getDefiningOp<nn::LaunchOp>() : nn::LaunchOp();
-    if (!rows.onto || (before && before->hasAttr(nn::kAddsRows)) || rows.indices != table.indices || rows.rows != table.updates ||
-        tile.begin != end || tile.bucket.isPublished() || tile.bucket.getUpdatedOnHost() || !tile.bucket.isResident(tile.bucket.readRole()))
+    if (!rows.onto || !rows.onto.hasOneUse() || (before && before->hasAttr(nn::kAddsRows)) || rows.indices != table.indices ||
+        rows.rows != table.updates || tile.begin != end || tile.bucket.isPublished() || tile.bucket.getUpdatedOnHost() ||
+        !tile.bucket.isResident(tile.bucket.readRole()))
       return false;
     end += int64_t(tile.bucket.getElements()); // what fills up a bucket lies beyond the last tile
     elements += tile.elements;

@@ -14,7 +14,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   if (options.partition.vertical && options.partition.accumulate > 1) pm.addPass(createInterleavePass());
   // First the obviously correct form, then the fast one.
   pm.addPass(createInsertMovementPass(options.movement));
-  pm.addPass(createMergeGathersPass());
+  pm.addPass(createMergeGathersPass(options.merges));
   pm.addPass(createVerifyShardPass());
 }
 

@@ -11,16 +11,16 @@ using nn::KernelBuilder;
 
 /// Where rows lie in the shard of a rank.
 struct Local {
-  Value inside, row; // of each index: whether its row does, and which it is there (the first, if not)
+  Value inside, row; // of each index: whether its row does, and which it is there (`otherwise`, if not)
 };
-Local locate(KernelBuilder &k, Value rank, Value indices, int64_t rowsOfShard) {
+Local locate(KernelBuilder &k, Value rank, Value indices, int64_t rowsOfShard, int64_t otherwise) {
   auto &b = k.b;
   int64_t n = nn::typeOf(indices).getNumElements();
   Value first = b.mul(b.slice(rank, {0}, {1}, {1}), double(rowsOfShard)); // whole numbers below 2^24, exact in f32
   Value local = b.sub(indices, b.everywhere(first, {n}));
   Value inside = k.builder.create<nn::AndOp>(b.loc, b.compare(nn::Predicate::ge, local, b.like(local, 0)),
                                              b.compare(nn::Predicate::lt, local, b.like(local, double(rowsOfShard))));
-  return {inside, b.cast(b.select(inside, local, b.like(local, 0)), k.builder.getI64Type())};
+  return {inside, b.cast(b.select(inside, local, b.like(local, double(otherwise))), k.builder.getI64Type())};
 }
 
 RankedTensorType matrix(int64_t rows, int64_t columns, Type type) { return RankedTensorType::get({rows, columns}, type); }
@@ -47,7 +47,7 @@ FlatSymbolRefAttr StateKernels::lookUp(int64_t rows, int64_t columns, int64_t n,
   return once(name, [&] {
     Type f32 = Float32Type::get(module.getContext());
     KernelBuilder k(module, name, {matrix(rows, columns, type), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32)});
-    Local at = locate(k, k.arg(1), k.arg(2), rows);
+    Local at = locate(k, k.arg(1), k.arg(2), rows, /*otherwise=*/0);
     Value found = k.b.cast(k.builder.create<nn::GatherOp>(k.b.loc, matrix(n, columns, type), k.arg(0), at.row), f32);
     return k.finish(k.b.select(k.b.broadcast(at.inside, {n, columns}, {0}), found, k.b.like(found, -0.0)));
   });
@@ -60,10 +60,9 @@ FlatSymbolRefAttr StateKernels::addRows(int64_t rows, int64_t columns, int64_t n
     KernelBuilder k(
         module, name,
         {matrix(rows, columns, f32), RankedTensorType::get({16}, f32), RankedTensorType::get({n}, f32), matrix(n, columns, type)});
-    Local at = locate(k, k.arg(1), k.arg(2), rows);
-    Value given = k.b.cast(k.arg(3), f32);
-    Value own = k.b.select(k.b.broadcast(at.inside, {n, columns}, {0}), given, k.b.like(given, 0));
-    Value sums = k.builder.create<nn::ScatterAddOp>(k.b.loc, matrix(rows, columns, f32), at.row, own);
+    // Beyond the last row, where kernels add nothing: zeros for a row that exists would all be added to it, one after another.
+    Local at = locate(k, k.arg(1), k.arg(2), rows, /*otherwise=*/rows);
+    Value sums = k.builder.create<nn::ScatterAddOp>(k.b.loc, matrix(rows, columns, f32), at.row, k.b.cast(k.arg(3), f32));
     return k.finish(k.builder.create<nn::AddOp>(k.b.loc, k.arg(0), sums).getResult());
   });
 }

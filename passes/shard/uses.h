@@ -9,6 +9,9 @@ namespace zero::shard {
 
 /// Buckets used between two uses of another that is kept meanwhile (zero-merge-gathers).
 inline constexpr int64_t kMergeDistance = 1;
+/// The same where tokens are done tile by tile (nn-tile-tokens): each tile goes through the weights of an MLP, three as a rule, or a norm's
+/// and two.
+inline constexpr int64_t kTilesMergeDistance = 3;
 
 /// The uses of buckets so far.
 class RecentUses {

@@ -24,16 +24,17 @@ struct Partial {
   SmallVector<nn::MatMulOp> products; // the last first
   bool ofRows = true;                 // all pads
 
-  /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own.
+  /// What the gradient of an operand of `op` adds. Products of parameters are made onto the sum, so that none needs room of its own: those
+  /// that the rule of `op` has made itself. What an addition hands on is the gradient of its other operand as well.
   void add(OpBuilder &builder, Operation *op, Value more) {
-    auto product = more.getDefiningOp<nn::MatMulOp>();
+    auto product = isa<nn::MatMulOp>(op) ? more.getDefiningOp<nn::MatMulOp>() : nn::MatMulOp();
     if (joinsProducts && of != Of::Activation && product && more.use_empty() && hasFewRows(product)) {
       products.push_back(product);
       return;
     }
     addProducts(builder);
     if (more.getDefiningOp<nn::PadOp>()) ofRows &= isa<nn::RowsOp>(op);
-    addOne(builder, op->getLoc(), more);
+    addOne(builder, op->getLoc(), more, product);
   }
 
   /// Products that have come one after another.
@@ -41,15 +42,16 @@ struct Partial {
     if (products.size() >= kManyProducts) {
       SmallVector<nn::MatMulOp> inOrder(llvm::reverse(products)); // of forward, as what is joined there
       Location loc = inOrder[0].getLoc();
-      addOne(builder, loc, joinProducts({builder, loc}, inOrder));
+      Value joined = joinProducts({builder, loc}, inOrder);
+      addOne(builder, loc, joined, joined.getDefiningOp<nn::MatMulOp>());
     } else {
-      for (nn::MatMulOp product : products) addOne(builder, product.getLoc(), product);
+      for (nn::MatMulOp product : products) addOne(builder, product.getLoc(), product, product);
     }
     products.clear();
   }
 
-  void addOne(OpBuilder &builder, Location loc, Value more) {
-    auto product = more.getDefiningOp<nn::MatMulOp>();
+  /// `product`: what makes it, if that may be changed.
+  void addOne(OpBuilder &builder, Location loc, Value more, nn::MatMulOp product) {
     if (of != Of::Parameter || !sum || !product || !more.use_empty()) return add(builder, loc, more);
     product.getOntoMutable().assign(sum);
     sum = more;

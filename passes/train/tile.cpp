@@ -111,13 +111,15 @@ struct Tile : impl::TilePassBase<Tile> {
     if (auto expert = dyn_cast<nn::ReshapeOp>(user)) return tileExpert(expert, tiled);
     auto product = cast<nn::MatMulOp>(user);
     auto logits = logitsOf(product);
-    if (logits && logits->whole.empty()) {
+    bool byClass = tiled.dim == (product.getTransposeRhs() ? 0 : 1); // another use may want the other dimension
+    if (logits && logits->whole.empty() && byClass) {
       ++losses;
       if (keepLogits) noteLogits(product);
       return tileLoss(product, *logits, tiled, /*again=*/!keepLogits);
     }
     if (logits && product->getParentOfType<func::FuncOp>().getName() == "train")
-      note(product, "the logits of '" + p.getSymName() + "', which is in tiles, are made whole: " + logits->whole);
+      note(product, "the logits of '" + p.getSymName() + "', which is in tiles, are made whole: " +
+                        (logits->whole.empty() ? "another use of it sums over its tiles" : logits->whole));
     tileProduct(product, tiled);
   }
 };

@@ -65,13 +65,20 @@ uint64_t diskRows(const plan::Plan &plan) {
   return limits.count ? limits.stagingBytes() + limits.listBytes() + kThreadsOfADisk * kOtherThreadBytes : 0;
 }
 
-// Of attention each thread keeps a number per query beside its tiles.
-uint64_t queries(const plan::Plan &plan) {
-  uint64_t most = 0;
+// Of attention each thread keeps a number per query beside its tiles, and in bf16 or f16 what it is computed from and summed in as f32:
+// for the most queries and keys and the widest heads that there are.
+uint64_t attention(const plan::Plan &plan) {
+  uint64_t queries = 0, graded = 0, keys = 0, dim = 0;
+  bool half = false;
   forSteps(plan, [&](const plan::Step &step) {
-    if (step.has_attention_grad()) most = std::max(most, step.attention_grad().q_len());
+    auto look = [&](const auto &shape) {
+      queries = std::max<uint64_t>(queries, shape.q_len()), keys = std::max<uint64_t>(keys, shape.kv_len());
+      dim = std::max<uint64_t>(dim, shape.dim()), half |= shape.dtype() != plan::F32;
+    };
+    if (step.has_attention()) look(step.attention());
+    if (step.has_attention_grad()) look(step.attention_grad()), graded = queries;
   });
-  return most * sizeof(float);
+  return graded * sizeof(float) + (half ? halfAttentionBytes(int64_t(queries), int64_t(keys), int64_t(dim)) : 0);
 }
 
 uint64_t inputs(const plan::Plan &plan) {
@@ -116,7 +123,7 @@ std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads)
       {"plan", "the plan, and its programs in addresses",
        kHeapBytes + 2 * file.kernels.size() + file.constants.size() + steps * kStepBytes +
            uint64_t(plan.parameters_size()) * kParameterBytes + plan.ByteSizeLong()},
-      {"threads", "threads, and their tiles of attention", compute * (kThreadBytes + queries(plan)) + kOtherThreads * kOtherThreadBytes},
+      {"threads", "threads, and their tiles of attention", compute * (kThreadBytes + attention(plan)) + kOtherThreads * kOtherThreadBytes},
       {"inputs", "inputs of two steps", 2 * inputs(plan)},
       {"packing", "operands that products have packed, or state on disk in pieces",
        std::max(compute * packing(plan), disk ? kStagingBytes : 0)},

@@ -91,7 +91,10 @@ const Machine &Cluster::machineOf(uint64_t at) const {
 
 Machine amongRanks(const Cluster &cluster, const Machine &machine, uint64_t world) {
   Machine limited = machine;
-  if (world > cluster.ranksPerNode) limited.link = std::min(limited.link, cluster.network);
+  if (world <= cluster.ranksPerNode) return limited;
+  limited.link = std::min(limited.link, cluster.network);
+  auto here = double(cluster.ranksPerNode), all = double(world);
+  limited.exchange = cluster.network * (all - 1) / (here * (all - here));
   return limited;
 }
 

@@ -26,7 +26,7 @@ struct Cluster {
 };
 
 /// What a rank with this machine has beside the others of `world` in all. A ring of them crosses each node's boundary once, so that none
-/// sends faster than the node.
+/// sends faster than the node: N-1 parts. Where each sends every other one its part, each of the R ranks of a node does so to N-R others.
 Machine amongRanks(const Cluster &cluster, const Machine &machine, uint64_t world);
 /// Where all are equal.
 inline Machine equalRank(const Cluster &cluster, uint64_t world) { return amongRanks(cluster, cluster.rank, world); }

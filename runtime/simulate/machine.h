@@ -1,6 +1,7 @@
 //===- machine.h - how fast a machine does what steps do ------------------------------------------------===//
 // Plain data. Its text form is part of a cluster's (cluster.h).
 #pragma once
+#include <limits>
 #include <span>
 #include <string>
 #include <utility>
@@ -16,12 +17,14 @@ struct Machine {
   double hostMemory = 1e10;   // "host_memory": the same of updates that the host's processors make for a GPU
   double step = 2e-6;         // "step": seconds that each step takes beside its work
   double link = 1e9;          // "link": bytes in a second that a rank sends to the others, and receives; shared by gathers and reductions
-  double linkLatency = 5e-5;  // "link_latency": seconds that each collective, or each slice of a sum, takes beside them
-  double toDevice = 5e9;      // "to_device": bytes in a second from host memory to the device
-  double toHost = 5e9;        // "to_host": and back
-  double diskRead = 1.5e9;    // "disk_read": bytes in a second, when nothing is written
-  double diskWrite = 2e9;     // "disk_write": when nothing is read
-  double diskRequest = 2e-5;  // "disk_request": seconds that each small request takes at least, many of them under way together
+  double exchange = std::numeric_limits<double>::infinity(); // the same of what goes from each rank to each other one, where that is slower
+                                                             // than around a ring (cluster.h); no name: it follows from a cluster
+  double linkLatency = 5e-5; // "link_latency": seconds that each collective, or each slice of a sum, takes beside them
+  double toDevice = 5e9;     // "to_device": bytes in a second from host memory to the device
+  double toHost = 5e9;       // "to_host": and back
+  double diskRead = 1.5e9;   // "disk_read": bytes in a second, when nothing is written
+  double diskWrite = 2e9;    // "disk_write": when nothing is read
+  double diskRequest = 2e-5; // "disk_request": seconds that each small request takes at least, many of them under way together
   bool operator==(const Machine &) const = default;
 };
 

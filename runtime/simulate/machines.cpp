@@ -29,6 +29,7 @@ const Named kMachines[] = {
                .diskRead = 3.2e9,
                .diskWrite = 1.7e9},
       .ranksPerNode = 8,
+      .network = 1.7e11,
       .bytes = {8e10, 2.5e11}}},
     // DGX H100: products, memory and the way to the host as measured; memory as there, 8 adapters of 400 Gbit/s, 16 channels of DDR5-4800,
     // 8 NVMe drives.
@@ -46,6 +47,7 @@ const Named kMachines[] = {
                .diskRead = 6.5e9,
                .diskWrite = 3.5e9},
       .ranksPerNode = 8,
+      .network = 3.4e11,
       .bytes = {8e10, 2.5e11}}},
 };
 

@@ -171,7 +171,7 @@ def changed_settings():
     recorded = json.loads((suite.work / "c2" / "step-2" / "index.json").read_text())["settings"]
     expect(recorded == {"--lr": "0.001", "--schedule": "constant", "--warmup": "0", "--weight-decay": "0.01", "--betas": "0.9,0.999",
                         "--eps": "1e-08", "--clip": "0", "--no-decay": "none", "--lr-scale": "none", "--keep": "2", "--labels": "same",
-                        "the number of samples in --data": "40", "the number of samples in a step": "4"}, f"recorded: {recorded}")
+                        "the number of samples in --data": "40", "the number of samples in a step": "2"}, f"recorded: {recorded}")
 
 
 args = suite.start()

@@ -3,6 +3,8 @@
 import math
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 from harness import expect, relative
@@ -223,6 +225,25 @@ def known_before(clip, world, stage, accumulate):
 
 
 suite.start()
+def fades(steps):
+    """Moments of rows that no step looks up any more become 0, or rest where numbers have all their digits: others take many times as long."""
+    real, node = TensorProto.FLOAT, helper.make_node
+    rows = numpy_helper.from_array(np.random.default_rng(0).normal(0, 1, (16, 4)).astype(np.float32), "rows")
+    graph = helper.make_graph([node("Gather", ["rows", "ids"], ["x"]), node("Mul", ["x", "x"], ["y"]), node("ReduceMean", ["y"], ["loss"], keepdims=0)], "table",
+                              [helper.make_tensor_value_info("ids", TensorProto.INT64, (2, 8))], [helper.make_tensor_value_info("loss", real, ())], [rows])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), suite.work / "table.onnx")
+    ids = np.random.default_rng(1).integers(0, 8, (2 * steps, 8))
+    ids[0] = np.arange(8, 16)  # in the first step alone
+    save_file({"ids": ids}, suite.work / "table.safetensors")
+    suite.zeroc("table.onnx", "table.plan", "-q", "--loss", "output:loss")
+    suite.zerorun("table.plan", "--data", "table.safetensors", "--steps", steps, "--lr", "1e-3", "--checkpoint", "table")
+    files = load_file(suite.work / "table" / f"step-{steps}" / "rank-0.safetensors")
+    values = np.concatenate([v.ravel() for v in files.values() if v.dtype == np.float32])
+    small = np.abs(values[values != 0])
+    expect(small.min() >= np.finfo(np.float32).tiny, f"{(small < np.finfo(np.float32).tiny).sum()} numbers are subnormal")
+    expect(small.min() < 1e-30, f"no moment has become small: {small.min()}")
+
+
 check = suite.check
 # case -> layouts as (ranks, micro-steps, stages)
 MATRIX = {
@@ -261,4 +282,5 @@ for w, s in [(1, 0), (2, 3)]:
     check(f"features: --recompute, {w} ranks, stage {s}", recomputes, w, s)
 for w, s, a in [(1, 0, 1), (1, 0, 4), (2, 3, 1), (4, 1, 1)]:
     check(f"features: held-out loss, {w} ranks, stage {s}, {a} micro-steps", held_out, w, s, a)
+check("features: moments that fade", fades, 1500)
 suite.finish()

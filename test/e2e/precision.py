@@ -14,6 +14,8 @@ import json
 import shutil
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file, save_file
 
 from harness import TINY, Suite, expect
@@ -129,6 +131,35 @@ def resumed(first, second):
     return f"losses within {far:.0e}"
 
 
+def pooled(model, precision):
+    """What is the maximum takes its gradient, though the maximum and what it is of may be rounded, or not, at different places."""
+    random = np.random.default_rng(0)
+    weights = {name: random.normal(0, 0.15, shape).astype(np.float32) for name, shape in (("w", (8, 16)), ("b", (16,)), ("h", (16, 4)), ("g", (16, 4)))}
+    node = helper.make_node
+    nodes = [node("MatMul", ["x", "w"], ["p"]), node("Add", ["p", "b"], ["s"]), node("Tanh", ["s"], ["t"])]
+    if model == "pooled":  # over places, read by a product
+        nodes += [node("ReduceMax", ["t"], ["m"], axes=[1], keepdims=0), node("MatMul", ["m", "h"], ["y"])]
+    else:  # over channels, beside a product that reads all
+        nodes += [node("ReduceMax", ["t"], ["m"], axes=[-1], keepdims=1), node("Sub", ["t", "m"], ["c"]), node("Exp", ["c"], ["e"]), node("MatMul", ["e", "g"], ["y1"]),
+                  node("MatMul", ["t", "h"], ["y2"]), node("Mul", ["y1", "y2"], ["y"])]
+    nodes += [node("Mul", ["y", "y"], ["z"]), node("ReduceMean", ["z"], ["loss"], keepdims=0)]
+    used = {name for n in nodes for name in n.input}
+    real = TensorProto.FLOAT
+    graph = helper.make_graph(nodes, "pooled", [helper.make_tensor_value_info("x", real, (2, 50, 8))], [helper.make_tensor_value_info("loss", real, ())],
+                              [numpy_helper.from_array(value, name) for name, value in weights.items() if name in used])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), suite.work / "pooled.onnx")
+    save_file({"x": random.normal(0, 1, (2, 50, 8)).astype(np.float32)}, suite.work / "pooled.safetensors")
+    gradients = []
+    for stored in ("f32", precision):
+        suite.zeroc("pooled.onnx", "pooled.plan", "-q", "--loss", "output:loss", "--precision", stored)
+        suite.zerorun("pooled.plan", "--data", "pooled.safetensors", "--steps", 1, "--gradients", "pooled-gradients.safetensors",
+                      *(["--loss-scale", 1] if stored == "f16" else []))
+        gradients.append(load_file(suite.work / "pooled-gradients.safetensors"))
+    apart = {name: float(np.linalg.norm(gradients[1][name] - g) / np.linalg.norm(g)) for name, g in gradients[0].items()}
+    expect(max(apart.values()) < 0.05, f"gradients are off by {apart}")
+    return f"gradients off by {max(apart.values()):.1e}"
+
+
 suite.start()
 seqs = {model: suite.tiny_data(model) for model in MODELS}
 told = lambda world, stage, accumulate, clip, homes: (f"{world} ranks, stage {stage}, {accumulate} micro-steps{', clipped' if clip else ''}"
@@ -143,6 +174,8 @@ for m, (model, (accumulate, clip)) in enumerate(zip(MODELS, ((1, False), (2, Tru
         suite.check(f"bf16: {model}: {told(*case)}", same_bits, model, *case)
     suite.check(f"bf16: {model} follows f32, {m + 1} ranks, {accumulate} micro-steps", follows, model, m + 1, accumulate)
 suite.check("bf16: activations take half", smaller)
+for model, precision in itertools.product(("pooled", "shifted"), ("bf16", "f16")):
+    suite.check(f"{precision}: gradients of maxima, {model}", pooled, model, precision)
 for precision, cases in (("f16", ((2, 3, 1, False, RESIDENT), (2, 1, 2, True, ("disk", "host", "host")))),
                          ("f32 reduced in bf16", ((2, 1, 1, False, RESIDENT), (2, 2, 2, True, RESIDENT), (2, 3, 1, False, ("host", "disk", "none")))),
                          ("bf16 reduced in bf16", ((2, 2, 1, True, RESIDENT), (2, 3, 2, False, ("disk", "host", "host"))))):

@@ -104,6 +104,10 @@ TEST(ClusterTimeline, TheSlowestLinkCarriesTheRing) {
   nodes.ranksPerNode = 2, nodes.network = 2;
   EXPECT_NEAR(run(nodes, gathering(2)).stepEnds[0], 2 + 0.8, 1e-6) << "of one node";
   EXPECT_NEAR(run(nodes, gathering(3)).stepEnds[0], 2 + 8, 1e-6) << "of two";
+  plan::Plan gather = gathering(4); // 24 bytes, but 32 from each node where every rank sends each other one its part
+  EXPECT_NEAR(run(nodes, gather).stepEnds[0], 2 + 16, 1e-6);
+  gather.mutable_target()->set_kind(plan::Target::CUDA);
+  EXPECT_NEAR(run(nodes, gather).stepEnds[0], 2 + 12, 1e-6) << "around a ring";
 }
 
 /// 80 bytes from disk, and on rank 0 alone of those of a node before the others have computed.

@@ -3,6 +3,7 @@
 #include "../gpu/gpu_check.h"
 #include "compiler/nn/build.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 #include <random>
 
@@ -166,6 +167,38 @@ private:
 };
 
 } // namespace
+
+// What is padded, cut or put together into one dimension and then read backwards: quotients of negative numbers.
+TEST(Kernels, ReadBackwards) {
+  test::Context context;
+  const char *text = R"(
+    func.func private @merged(%x: tensor<3x4xf32>) -> tensor<16xf32> attributes {nn.kernel} {
+      %pad = nn.pad %x with 0.0 : f32 low [1, 0] high [0, 0] interior [0, 0] : tensor<3x4xf32> -> tensor<4x4xf32>
+      %row = nn.reshape %pad : tensor<4x4xf32> -> tensor<16xf32>
+      %flip = nn.slice %row starts [15] sizes [16] steps [-1] : tensor<16xf32> -> tensor<16xf32>
+      return %flip : tensor<16xf32>
+    }
+    func.func private @chunk(%x: tensor<2x1x4x16xf32>) -> tensor<2x12x16xf32> attributes {nn.kernel} {
+      %pad = nn.pad %x with 0.0 : f32 low [0, 1, 0, 0] high [0, 1, 0, 0] interior [0, 0, 0, 0] : tensor<2x1x4x16xf32> -> tensor<2x3x4x16xf32>
+      %row = nn.reshape %pad : tensor<2x3x4x16xf32> -> tensor<2x12x16xf32>
+      %flip = nn.slice %row starts [0, 11, 0] sizes [2, 12, 16] steps [1, -1, 1] : tensor<2x12x16xf32> -> tensor<2x12x16xf32>
+      return %flip : tensor<2x12x16xf32>
+    }
+    func.func private @last(%x: tensor<1x5xf32>) -> tensor<15xf32> attributes {nn.kernel} {
+      %pad = nn.pad %x with 0.0 : f32 low [2, 0] high [0, 0] interior [0, 0] : tensor<1x5xf32> -> tensor<3x5xf32>
+      %row = nn.reshape %pad : tensor<3x5xf32> -> tensor<15xf32>
+      %flip = nn.slice %row starts [14] sizes [15] steps [-1] : tensor<15xf32> -> tensor<15xf32>
+      %tanh = nn.tanh %flip : tensor<15xf32>
+      return %tanh : tensor<15xf32>
+    })";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context.context);
+  ASSERT_TRUE(module);
+  for (auto kernel : module->getOps<func::FuncOp>()) {
+    test::Library library({kernel}, "native");
+    EXPECT_EQ(test::checkKernel(kernel, library, {.limit = 5, .target = "native"}), "") << kernel.getSymName().str();
+    EXPECT_EQ(test::checkOnGpu(kernel, {.limit = 5}, 16), "") << kernel.getSymName().str();
+  }
+}
 
 // ZERO_RANDOM_KERNELS=N looks at N of them.
 TEST(RandomKernels, EqualTheInterpreter) {

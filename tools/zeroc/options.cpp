@@ -264,6 +264,7 @@ CommandLine parseCommandLine(int argc, char **argv, CLI::App &app) {
                 " at most; with --accumulate " + std::to_string(o.accumulate) + " use horizontal, or a larger batch and fewer micro-steps");
   line.machine = texts.machine;
   o.machine = texts.machine.empty() ? defaultMachine(o) : simulate::equalRank(simulate::namedOrRead(texts.machine), uint64_t(o.world));
+  if (o.target == plan::Target::SIM) o.machine.exchange = o.machine.link; // as --simulate takes such a plan
   for (auto [flag, text, budget] : {std::tuple("--device-memory", &texts.deviceMemory, &o.budgets.device),
                                     {"--host-memory", &texts.hostMemory, &o.budgets.host},
                                     {"--disk-memory", &texts.diskMemory, &o.budgets.disk}})

@@ -2,6 +2,7 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
+#include "runtime/process/subnormal.h"
 #include "runtime/simulate/simulated_run.h"
 #include "runtime/train/loss_scale.h"
 #include "runtime/train/train.h"
@@ -204,6 +205,7 @@ static int simulate(const CLI::App &app, const TrainOptions &options, const std:
 }
 
 int main(int argc, char **argv) {
+  flushSubnormals(); // before anything starts a thread
   openStandardStreams();
   try {
     ownSignals(); // before MPI, or anything else, starts a thread

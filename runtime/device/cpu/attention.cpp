@@ -22,8 +22,7 @@ void AttentionScratch::prepare(int count, const AttentionLimits &largest, std::o
     thread.douts = thread.queries;
     thread.keys.assign(static_cast<size_t>(std::min(limits.kvLen, kKeyBlock) * limits.dim), 0.0f);
     thread.values = thread.keys;
-    int64_t block = (kQueryBlock + 2 * kGradKeyBlock) * limits.dim, whole = (limits.qLen + 2 * limits.kvLen) * limits.dim;
-    thread.sums.assign(static_cast<size_t>(std::max(block, std::min(whole, kMostSums))), 0.0f);
+    thread.sums.assign(static_cast<size_t>(attentionSums(limits.qLen, limits.kvLen, limits.dim)), 0.0f);
     thread.unit = unit;
     if (!unit) continue;
     thread.rounded.assign(static_cast<size_t>(kQueryBlock * ld), Bf16{});

@@ -8,15 +8,12 @@
 #include "runtime/device/cpu/calls.h"
 #include "runtime/device/cpu/half/half.h"
 #include "runtime/device/cpu/memory.h"
+#include "runtime/device/cpu/packing.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include <optional>
 #include <vector>
 
 namespace zero::runtime {
-
-inline constexpr int64_t kQueryBlock = 64;
-inline constexpr int64_t kKeyBlock = 512;
-inline constexpr int64_t kGradKeyBlock = 256;
 
 // Per-thread tiles, allocated once for the largest attention of a run.
 class AttentionScratch {
@@ -42,10 +39,9 @@ public:
   std::optional<bf16::Unit> unit() const { return threads.front().unit; }
 
   // A gradient in two bytes sums dQ, dK and dV of a whole head in f32 where that many rows are not too many.
-  static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostSums; }
+  static bool sumsWholeHeads(const AttentionShape &shape) { return (shape.qLen + 2 * shape.kvLen) * shape.dim <= kMostAttentionSums; }
 
 private:
-  static constexpr int64_t kMostSums = 1 << 20; // elements
   std::vector<Thread> threads;
   AttentionLimits limits;
 };

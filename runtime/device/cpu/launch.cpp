@@ -13,9 +13,9 @@ constexpr int64_t kPiecesPerThread = 4;
 void launch(ThreadPool &pool, const LaunchCall &call) {
   int64_t grain = std::max<int64_t>(call.grain, 1);
   int64_t pieces = std::clamp<int64_t>(call.extent / grain, 1, pool.threads() * kPiecesPerThread);
-  int64_t size = (call.extent + pieces - 1) / pieces;
+  int64_t size = call.extent / pieces, more = call.extent % pieces; // the first ones have one more
   pool.run(pieces, [&](int64_t piece, int) {
-    int64_t begin = piece * size, end = std::min(call.extent, begin + size);
+    int64_t begin = piece * size + std::min(piece, more), end = begin + size + (piece < more ? 1 : 0);
     if (begin < end) call.function(call.args, call.begin + begin, call.begin + end);
   });
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <dnnl.h>
+#include <numeric>
 #include <omp.h>
 
 namespace zero::runtime {
@@ -127,8 +128,9 @@ ProductGrid gridOf(const MatMulShape &shape, int threads) {
   // added up, each is one of its own.
   bool summed = shape.grouped == plan::MatMul::GROUPED_C;
   int64_t products = summed ? shape.groups : shape.batch, depth = summed ? shape.k * piecesOf(shape.batch, shape.groups) : shape.k;
-  bool few = products < 4 * threads && products % threads != 0;
-  ProductGrid grid = gridFor(shape.m, shape.n, depth, few ? threads : 1, speedOf(shape.dtype));
+  bool few = products < 4 * threads;
+  int64_t each = few ? threads / std::gcd(products, int64_t(threads)) : 1; // pieces of all together are a multiple of the threads
+  ProductGrid grid = gridFor(shape.m, shape.n, depth, int(each), speedOf(shape.dtype));
   if (shape.cDtype != plan::F32) {
     grid.columnsPerPiece = columnsOfAHalfCall(grid.rowsPerPiece, grid.columnsPerPiece);
     grid.columns = piecesOf(shape.n, grid.columnsPerPiece);

@@ -42,4 +42,21 @@ inline int64_t columnsOfAHalfCall(int64_t rows, int64_t columns) {
   return (each + kColumnUnitOfACall - 1) / kColumnUnitOfACall * kColumnUnitOfACall;
 }
 
+// Attention is computed in tiles of so many queries and keys; its gradient sums so many keys at a time, or whole heads of so many elements.
+inline constexpr int64_t kQueryBlock = 64, kKeyBlock = 512, kGradKeyBlock = 256, kMostAttentionSums = 1 << 20;
+
+// Elements that a thread sums gradients of attention in bf16 or f16 in.
+inline int64_t attentionSums(int64_t queries, int64_t keys, int64_t dim) {
+  return std::max((kQueryBlock + 2 * kGradKeyBlock) * dim, std::min((queries + 2 * keys) * dim, kMostAttentionSums));
+}
+
+// What a thread keeps for attention in bf16 or f16 beside the tiles of f32, at the most: these sums, rows of both sides widened, tiles that
+// are rounded, and what is packed of them and summed.
+inline uint64_t halfAttentionBytes(int64_t queries, int64_t keys, int64_t dim) {
+  int64_t wide = attentionSums(queries, keys, dim) + 2 * (kQueryBlock + std::min(keys, kKeyBlock)) * dim;
+  int64_t rounded = 2 * kQueryBlock * kKeyBlock;
+  int64_t packed = kQueryBlock * kKeyBlock + (kKeyBlock + kGradKeyBlock) * dim, sums = kQueryBlock * std::max(kKeyBlock, dim);
+  return static_cast<uint64_t>(wide + sums) * sizeof(float) + static_cast<uint64_t>(rounded + packed) * 2;
+}
+
 } // namespace zero::runtime
