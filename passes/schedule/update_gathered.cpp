@@ -31,11 +31,11 @@ struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
     const Arrival &gather = gathers[index];
     Ref from = accessesOf(fetch)[0].ref;
     int64_t position = order.positionOf(fetch);
-    bool copied = isa<CopyStep>(*gather.steps[0]); // and then perhaps gathered from all ranks
+    bool whole = gather.steps.size() == 1 && isa<CopyStep>(*gather.steps[0]); // not the shards of all ranks
     bool changed = order.lastConflictBefore(position, ArrayRef(accessesOf(fetch)).take_front(1)) >= gather.issued;
     // Kept while others come and go it would cost more than it saves; one comes while the last gradients of this one are computed.
     bool near = index + 2 >= gathers.size() || gathers[index + 2].issued > order.lastTouch(accessesOf(fetch)[1].ref.buffer);
-    if (!copied || changed || !near || gather.issued > position) return false;
+    if (!whole || changed || !near || gather.issued > position) return false;
     Value gathered = gather.buffers[0], fetched = fetch.getBuffers()[1];
     for (OpOperand &use : llvm::make_early_inc_range(fetched.getUses())) {
       Operation *user = use.getOwner();

@@ -463,6 +463,19 @@ TEST_F(Gradients, SharedParameterIsSummedOnce) {
               "tensor<4x4xf64>"));
 }
 
+// An addition hands the same product on to both of its operands, of which one, or both, are added to what there is.
+TEST_F(Gradients, ProductsThatAdditionsShare) {
+  std::string type = "tensor<4x4xf64>", product = " : (" + type + ", " + type + ") -> " + type;
+  for (auto [left, right] : {std::pair("%s", "%p"), {"%p", "%s"}, {"%s", "%s"}}) {
+    SCOPED_TRACE(std::string(left) + " + " + right);
+    check(parse({{"x", type}, {"s", type}, {"p", type}, {"q", type}}, "",
+                "    %a = nn.add " + std::string(left) + ", " + right + " : " + type + "\n    %m = nn.matmul %x, %a" + product +
+                    "\n    %t = nn.tanh %m : " + type + "\n    %b = nn.add %s, %q : " + type + "\n    %n = nn.matmul %t, %b" + product +
+                    "\n    %y = nn.add %n, %p : " + type,
+                type));
+  }
+}
+
 TEST_F(Gradients, ParameterWithoutInfluenceIsNotTrained) {
   auto module = parse({{"x", "tensor<2xf64>"}, {"unused", "tensor<3xf64>"}}, "", "    %y = nn.exp %x : tensor<2xf64>", "tensor<2xf64>");
   run(*module, train::createDifferentiatePass());
