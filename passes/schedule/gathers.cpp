@@ -113,7 +113,9 @@ private:
     }
     llvm::sort(updated);
     int64_t left = earlyBytes;
+    llvm::DenseSet<Value> taken; // of several uses before the update the first: a second one in front would be all of it once more
     for (auto [update, i] : updated) {
+      if (!taken.insert(gathers[i].sources[0]).second) continue;
       left -= gathers[i].bytes;
       if (left < 0) break;
       for (StepOp step : gathers[i].steps) step->moveBefore(order[0]);

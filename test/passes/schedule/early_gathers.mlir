@@ -8,7 +8,7 @@ module attributes {zero.world = 2 : i64} {
   plan.state parameter @b1.parameter bytes 256 {bucket = @b1, tensor = #zero.tensor<master f32 shard on device>}
   plan.state parameter @b2.parameter bytes 256 {bucket = @b2, tensor = #zero.tensor<master f32 shard on device>}
   plan.state parameter @b3.parameter bytes 256 {bucket = @b3, tensor = #zero.tensor<master f32 shard on device>}
-  // b0 is what forward begins with, b3 is never written, and the second gather of b1 comes after its update.
+  // b0 is what forward begins with, b3 is never written, the second gather of b1 comes after its update, and of b2 one in front is enough.
   // TWO: plan.collective gather %b2.parameter{{.*}} -> %w2[
   // TWO-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w1[
   // ONE: plan.collective gather %b2.parameter{{.*}} -> %w2[
@@ -19,7 +19,9 @@ module attributes {zero.world = 2 : i64} {
   // CHECK-NEXT: plan.collective gather %b3.parameter{{.*}} -> %w3[
   // TWO-NEXT: plan.copy compute %w1[
   // CHECK-NEXT: plan.copy compute %w3[
+  // CHECK-NEXT: plan.collective gather %b2.parameter{{.*}} -> %w5[
   // CHECK-NEXT: plan.copy compute %w2[
+  // CHECK-NEXT: plan.copy compute %w5[
   // CHECK-NEXT: plan.copy compute %x[{{.*}} -> %b2.parameter
   // CHECK-NEXT: plan.copy compute %x[{{.*}} -> %b1.parameter
   // CHECK-NEXT: plan.collective gather %b1.parameter{{.*}} -> %w4[
@@ -38,6 +40,7 @@ module attributes {zero.world = 2 : i64} {
     %w2 = plan.buffer gathered "w2" bytes 512
     %w3 = plan.buffer gathered "w3" bytes 512
     %w4 = plan.buffer gathered "w4" bytes 512
+    %w5 = plan.buffer gathered "w5" bytes 512
     %x = plan.buffer activation "x" bytes 64
     plan.collective gather %p0[0, 256] -> %w0[0, 512] : all_gather 64 of f32
     plan.copy compute %w0[0, 64] -> %x[0, 64]
@@ -47,6 +50,8 @@ module attributes {zero.world = 2 : i64} {
     plan.copy compute %w3[0, 64] -> %x[0, 64]
     plan.collective gather %p2[0, 256] -> %w2[0, 512] : all_gather 64 of f32
     plan.copy compute %w2[0, 64] -> %x[0, 64]
+    plan.collective gather %p2[0, 256] -> %w5[0, 512] : all_gather 64 of f32
+    plan.copy compute %w5[0, 64] -> %x[0, 64]
     plan.copy compute %x[0, 64] -> %p2[0, 64]      // stands for the update, as the next ones do
     plan.copy compute %x[0, 64] -> %p1[0, 64]
     plan.copy compute %x[0, 64] -> %p0[0, 64]
