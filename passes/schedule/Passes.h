@@ -18,6 +18,7 @@ struct Options {
   int64_t fetchAhead = 3;           // updates, of slices or buckets, whose state is fetched beyond the one under way
   int64_t deferredBytes = 0;        // of what updates beside the next step change on disk: written after all of them
   int64_t delay = 1;                // buckets whose gradient may travel while the next is computed
+  bool keepShards = false;          // that were fetched to be gathered from all ranks, for their update
   std::string activations = "none"; // where they wait for backward: none (the device), host or disk
   int64_t activationBytes = -1;     // how much of them leaves at most; -1: all that may
   int64_t activationWork = 0;       // multiply-adds for each byte, during which one may leave though they are few steps; 0: by steps alone

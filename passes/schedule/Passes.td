@@ -107,7 +107,9 @@ def UpdateGatheredPass : Pass<"plan-update-gathered", "::zero::planir::ProgramOp
   let summary = "Update parameters where they are gathered, instead of fetching them again";
   let description = [{
     Where parameters rest in another tier and one rank updates all of a bucket, its last gather has brought what the update fetches. If at
-    most one other bucket is gathered in between, the update works on the gathered copy, and what it changed is brought back from there.
+    most one other bucket is gathered in between, the update works on the gathered copy, and what it changed is brought back from there. With
+    `shards` so does an update of a rank's shard that was fetched to be gathered from all ranks: it spares a fetch of it, and takes its room
+    for longer.
 
     ```mlir
     plan.copy to_device %b0.parameter[0, 256] -> %w[0, 256]
@@ -122,6 +124,7 @@ def UpdateGatheredPass : Pass<"plan-update-gathered", "::zero::planir::ProgramOp
     plan.copy to_host %w[0, 256] -> %b0.parameter[0, 256]
     ```
   }];
+  let options = [Option<"shards", "shards", "bool", "false", "Shards that are gathered from all ranks stay for their update, too">];
   let statistics = [Statistic<"reused", "reused", "Fetches saved">];
 }
 

@@ -71,6 +71,7 @@ std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
     gather.bucket = whose.str();
     add(gather, order, position);
     if (fetch) add(gather, order, ++position);
+    gather.lastUse = order.lastTouch(gather.buffers.back()); // a shard may stay for its update
   }
   return gathers;
 }

@@ -10,8 +10,8 @@ struct Arrival {
   llvm::SmallVector<planir::StepOp, 2> steps;
   llvm::SmallVector<mlir::Value, 3> sources; // !plan.buffer, persistent
   llvm::SmallVector<mlir::Value, 3> buffers; // that it fills
-  int64_t issued, lastUse;                   // positions of the first step, and of the last one that touches its buffers
-  int64_t bytes;                             // of the buffers
+  int64_t issued, lastUse; // positions of the first step, and of the last one that touches its buffers, or what is gathered
+  int64_t bytes;           // of the buffers
   std::string bucket;
 };
 

@@ -19,7 +19,7 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
   ElideGathersPassOptions elide;
   elide.residentBytes = options.residentBytes;
   program.addPass(createElideGathersPass(elide));
-  program.addPass(createUpdateGatheredPass());
+  program.addPass(createUpdateGatheredPass({options.keepShards}));
   if (options.activations != "none") {
     OffloadActivationsPassOptions offload;
     offload.tier = options.activations;
@@ -63,6 +63,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
                                 llvm::cl::desc("Bytes that updates change on disk and that are written after all of them"),
                                 llvm::cl::init(0)};
   Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
+  Option<bool> keepShards{*this, "keep-shards", llvm::cl::desc("Fetched shards stay for their update"), llvm::cl::init(false)};
   Option<bool> librarySums{*this, "library-sums", llvm::cl::desc("Sums are made by the device's library"), llvm::cl::init(false)};
 };
 } // namespace
@@ -71,8 +72,9 @@ void registerPasses() {
   registerZeroSchedulePasses();
   PassPipelineRegistration<PipelineOptions>(
       "zero-schedule-pipeline", "plan-lower to plan-defer-writes: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
-        buildPipeline(pm, {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.deferredBytes,
-                           given.delay, given.activations, given.activationBytes, given.activationWork, given.librarySums});
+        buildPipeline(pm,
+                      {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.deferredBytes,
+                       given.delay, given.keepShards, given.activations, given.activationBytes, given.activationWork, given.librarySums});
       });
 }
 

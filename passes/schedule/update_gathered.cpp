@@ -14,6 +14,8 @@ namespace zero::schedule {
 namespace {
 
 struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
+  using UpdateGatheredPassBase::UpdateGatheredPassBase;
+
   void runOnOperation() override {
     const Order &order = getAnalysis<Order>();
     std::vector<Arrival> gathers = gathersOf(getOperation(), order);
@@ -31,11 +33,13 @@ struct UpdateGathered : impl::UpdateGatheredPassBase<UpdateGathered> {
     const Arrival &gather = gathers[index];
     Ref from = accessesOf(fetch)[0].ref;
     int64_t position = order.positionOf(fetch);
-    bool whole = gather.steps.size() == 1 && isa<CopyStep>(*gather.steps[0]); // not the shards of all ranks
+    // Of what is gathered from all ranks then, not in place, the shard may stay.
+    bool isShard = gather.steps.size() == 2 && gather.buffers[0] != gather.buffers[1];
+    bool copied = isa<CopyStep>(*gather.steps[0]) && (gather.steps.size() == 1 || (shards && isShard));
     bool changed = order.lastConflictBefore(position, ArrayRef(accessesOf(fetch)).take_front(1)) >= gather.issued;
     // Kept while others come and go it would cost more than it saves; one comes while the last gradients of this one are computed.
     bool near = index + 2 >= gathers.size() || gathers[index + 2].issued > order.lastTouch(accessesOf(fetch)[1].ref.buffer);
-    if (!whole || changed || !near || gather.issued > position) return false;
+    if (!copied || changed || !near || gather.issued > position) return false;
     Value gathered = gather.buffers[0], fetched = fetch.getBuffers()[1];
     for (OpOperand &use : llvm::make_early_inc_range(fetched.getUses())) {
       Operation *user = use.getOwner();

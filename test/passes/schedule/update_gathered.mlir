@@ -43,3 +43,7 @@ module attributes {zero.world = 1 : i64} {
     plan.return %r[0, 4]
   }
 }
+
+// A shard that is fetched to be gathered from all ranks stays for its update if that is wanted, where it is not gathered in place.
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-update-gathered{shards=true}))" %S/Inputs/shards.mlir | FileCheck %S/Inputs/shards.mlir --check-prefixes=CHECK,KEPT
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-update-gathered))" %S/Inputs/shards.mlir | FileCheck %S/Inputs/shards.mlir --check-prefixes=CHECK,FETCHED
