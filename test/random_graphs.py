@@ -47,14 +47,17 @@ class Graph:
     used = []  # by the block that is being made
 
     def linear(self, x, width, out):
-        how = self.random.choice(("plain", "transposed", "bias", "gemm"))
+        how = self.random.choice(("plain", "transposed", "bias", "gemm", "sum"))
         if how == "transposed":
             return self.op("MatMul", [x, self.op("Transpose", [self.parameter((out, width))], perm=[1, 0])])
         if how == "gemm":
             flat = self.op("Reshape", [x, self.constant([-1, width], np.int64)])
             y = self.op("Gemm", [flat, self.parameter((out, width)), self.parameter((out,), "bias")], transB=1, alpha=0.5, beta=2.0)
             return self.op("Reshape", [y, self.constant([-1, *self.seq, out], np.int64)])
-        y = self.op("MatMul", [x, self.parameter((width, out))])
+        weight = self.parameter((width, out))
+        if how == "sum":  # as of adapters; with `share` of weights that others use, too
+            weight = self.op("Add", [weight, self.parameter((width, out))])
+        y = self.op("MatMul", [x, weight])
         return self.op("Add", [self.parameter((out,), "bias"), y]) if how == "bias" else y
 
     def norm(self, x, width):
