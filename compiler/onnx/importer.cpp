@@ -173,6 +173,26 @@ bool Importer::visit() {
   return false;
 }
 
+/// Names of a graph are unique. PyTorch's newer exporter calls results after operations, "t" or "relu", and does not look whether a
+/// parameter or an input is called so.
+bool Importer::definesNew(const Node &n, const Scope &scope) {
+  for (StringRef name : n.outputs) {
+    if (name.empty()) continue;
+    auto before = scope.names.find(name);
+    if (before == scope.names.end()) continue;
+    const Entry &entry = before->second;
+    const char *whose = entry.initializer                                 ? "a weight"
+                        : isa_and_nonnull<BlockArgument>(entry.val.value) ? "an input"
+                                                                          : "another node's result";
+    emitter->fail(
+        "its result is named '" + printable(name.str()) + "', as is " + whose +
+        ", and which of the two a node reads cannot be told; give that another name in PyTorch, or export the model inside another "
+        "module");
+    return false;
+  }
+  return true;
+}
+
 bool Importer::node(const Node &n, Scope &scope) {
   // "transformer.h.3.mlp/node_addmm_14": where PyTorch says the node stands, and its name in the file.
   std::string label = scope.prefix + printable((n.module.empty() ? "" : n.module.str() + "/") +
@@ -181,7 +201,13 @@ bool Importer::node(const Node &n, Scope &scope) {
   auto named = StringAttr::get(module.getContext(), label);
   emitter->at(NameLoc::get(named), "node '" + label + "' (" + kind + ")");
   if (options.reading) options.reading->node = named.data();
-  if (!visit()) return false;
+  if (!visit() || !definesNew(n, scope)) return false;
+  if (n.op != "BatchNormalization" && !argumentsOf(n, "_native_batch_norm_legit_functional.default").empty()) {
+    emitter->fail(
+        "the exporter has folded into it a BatchNormalization that the model, in train(), makes by the batch's own statistics, which "
+        "the file no longer has; export with model.eval(), dynamo=True and optimize=False, as models/export.py does");
+    return false;
+  }
   auto opset = opsetOf(n.domain, scope);
 
   NodeContext c{*this, *emitter, n, opset.value_or(0), {}};

@@ -147,6 +147,7 @@ private:
   void settleDetached(mlir::Block &block);
   std::string unbound(const llvm::StringSet<> &initializers) const;
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
+  bool definesNew(const Node &node, const Scope &scope);
   bool node(const Node &node, Scope &scope);
   bool visit();
   Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);

@@ -57,7 +57,7 @@ private:
   KernelTable &kernels;
   ManyParts manyParts;
   std::vector<bool> launched;
-  DenseSet<Operation *> written;
+  DenseSet<Operation *> begun, written;
   DenseMap<Value, Value> now; // kept values -> results of launches
   std::vector<Task> work;     // each waits for the one after it
   int64_t count = 0;
@@ -95,12 +95,19 @@ private:
       return nullptr;
     }
     if (written.contains(op)) return v;
-    write(op);
+    begun.contains(op) ? giveUpUntil(op) : write(op);
     return nullptr;
   }
 
   void write(Operation *op) {
-    if (written.insert(op).second) work.push_back({Task::Write, op});
+    if (begun.insert(op).second) work.push_back({Task::Write, op});
+  }
+
+  /// A kernel is to be called before `op`, for one of its results, and needs `op` for another: what has been begun for the sake of `op` is
+  /// given up. What that needs is asked for again then, and computed apart, since the kernel counts as launched.
+  void giveUpUntil(Operation *op) {
+    for (; work.back().kind != Task::Write || work.back().op != op; work.pop_back())
+      if (work.back().kind == Task::Write) begun.erase(work.back().op);
   }
 
   void advanceWrite(Task &task) {
@@ -111,6 +118,7 @@ private:
       op->setOperand(task.next, v);
     }
     op->moveBefore(&block(), block().end());
+    written.insert(op);
     work.pop_back();
   }
 

@@ -221,6 +221,37 @@ def smoothed(weighted):
     expect(abs(have - want) < 1e-5 * want, f"the loss is {have}, not {want}")
 
 
+def shares(weighted, part, reduction):
+    """Cross entropy of labels that are probabilities, over places of an image, with weights of classes and smoothing."""
+    x, w, v, labels = real(4, 3, 6), real(3, 5), np.abs(real(5)) + 0.5, np.exp(real(4, 5, 6))
+    labels /= labels.sum(1, keepdims=True)
+    inputs = ["a", "labels"] + ["v"] * weighted
+    loss = said(node("SoftmaxCrossEntropyLoss", inputs, ["each"], reduction=reduction), "cross_entropy_loss.default", "%a", "%labels", "%v" if weighted else "None", "1", "-100", str(part))
+    nodes = [node("Transpose", ["x"], ["t"], perm=[0, 2, 1]), node("MatMul", ["t", "w"], ["b"]), node("Transpose", ["b"], ["a"], perm=[0, 2, 1]), loss,
+             node("ReduceSum", ["each"], ["loss"], keepdims=0)]
+    value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    graph = helper.make_graph(nodes, "g", [value("x", [4, 3, 6]), value("labels", [4, 5, 6])], [value("loss", [])],
+                              [numpy_helper.from_array(a.astype(np.float32), n) for n, a in (("w", w), ("v", v))])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(suite.work / "m.onnx"))
+    save_file({"x": x.astype(np.float32), "labels": labels.astype(np.float32)}, suite.work / "d.safetensors")
+    suite.zeroc("m.onnx", "p.bin", "--loss", "output:loss", "--train", "w")
+    suite.zerorun("p.bin", "--data", "d.safetensors", "--steps", 1, "--metrics", "m.jsonl", "--threads", 1)
+    logits = np.einsum("bit,ic->bct", x, w)
+    logs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    want = -((labels * (1 - part) + part / 5) * (v[:, None] if weighted else 1) * logs).sum() / (24 if reduction == "mean" else 1)
+    have = suite.losses("m.jsonl")[0]
+    expect(abs(have - want) < 1e-5 * want, f"the loss is {have}, not {want}")
+
+
+def refused(nodes, *words, inputs=("x",), parameters=("w",)):
+    """Files whose numbers would be others than the model's."""
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info(n, TensorProto.FLOAT, [4, 4]) for n in inputs], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 4])],
+                              [numpy_helper.from_array(real(4, 4).astype(np.float32), n) for n in parameters])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(suite.work / "m.onnx"))
+    result = suite.run([suite.bin / "zeroc", "m.onnx", "-o", "p.bin", "-q", "--loss", "mse"], check=False)
+    expect(result.returncode == 1 and all(word in result.stderr for word in words), f"exit {result.returncode}: {result.stderr}")
+
+
 def large_halves():
     """Whole numbers beyond the precision of halves stay as they are."""
     x, labels = np.array([8388609.0, 8388607.5, 2.5, -3.5]).reshape(BATCH, 1), np.zeros((BATCH, 1))
@@ -384,6 +415,14 @@ suite.check("operators: max(log(1 - p), -100) of a p that is 1", saturated, [*of
             lambda x: np.where(x > 0, -100.0, -np.exp(np.minimum(x, 0))), lambda x: np.where(x > 0, 0.0, -sigmoid(x)))
 for weighted in (0, 1):
     suite.check(f"operators: smoothed labels that a call alone has{', with weights of classes' * weighted}", smoothed, weighted)
+for weighted, part, reduction in ((0, 0, "mean"), (1, 0, "mean"), (1, 0.2, "sum"), (0, 0.1, "none")):
+    suite.check(f"operators: labels that are probabilities, {reduction}{', weights of classes' * weighted}{f', {part} of them smoothed' if part else ''}", shares, weighted, part, reduction)
+product_of, tanh = node("MatMul", ["x", "w"], ["a"]), node("Tanh", ["a"], ["t"])
+for names, whose, last in (({"parameters": ("w", "t")}, "a weight", ["t", "x"]), ({"inputs": ("x", "t")}, "an input", ["t", "x"]), ({}, "another node's result", ["a", "x"])):
+    nodes = [product_of, tanh, node("Mul", last, ["y"])] if names else [product_of, node("Tanh", ["x"], ["a"]), node("Mul", last, ["y"])]
+    suite.check(f"operators: a result with the name of {whose}", refused, nodes, "'t', as is " + whose if names else "'a', as is " + whose, "cannot be told", **names)
+suite.check("operators: a BatchNorm in train() that an exporter has folded", refused,
+            [said(node("MatMul", ["x", "w"], ["y"]), "_native_batch_norm_legit_functional.default", "%x", "%w")], "the batch's own statistics", "optimize=False")
 suite.check("operators: Round of large numbers", large_halves)
 suite.check("operators: reductions of no axes, insertions from behind", elementwise_without_axes)
 for name, base, power in (("the cube of the data", None, 3), ("known powers of the data", None, [0, 1, 2, 5, 40, -3]), ("powers of -3 by the data", -3, None),

@@ -9,7 +9,7 @@ import json
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import helper, numpy_helper, parser
 from safetensors.numpy import load_file, save_file
 
 from harness import TINY, Suite, expect, relative
@@ -89,6 +89,51 @@ def left_alone(name, parts, budget):
     expect("\ntiles of tokens: " in why, "no tokens are cut")
     expect(f"(--tile allows 1/{parts} of the largest parameter)" in why, f"--why says {[line for line in why.splitlines() if line.startswith('tiles: ')]}")
     return f"1/{parts}"
+
+
+def needs_itself():
+    """A kernel of several results, one of which a product needs that another one is made of: they are far apart, and clusters do not look so far."""
+    random = np.random.default_rng(0)
+    shapes = {"p1": (6, 3, 2), "p48": (2, 8), "p50": (8, 2), "p57": (6, 3), "p63": (2, 4), "p65": (4,), "t88": (6, 4, 3, 3), "t60": (3, 3), "k55": (), "k78": (3, 3), "k84": (6, 3, 2)}
+    weights = {name: (0.3 * random.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
+    weights["t69"] = weights["p63"].T.copy()
+    model = parser.parse_model("""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3, 4, 5, 6] x) => (float loss) {
+      t49 = MatMul(p1, p48)
+      t51 = MatMul(t49, p50)
+      t52 = Add(p1, t51)
+      t53 = Transpose<perm = [0, 2, 1]>(t52)
+      t54 = MatMul(t52, t53)
+      t56 = Mul(t54, k55)
+      t61 = Einsum<equation = "abc,ar,rc->br">(t56, p57, t60)
+      t62 = ReduceSumSquare<axes = [0, 2], keepdims = 1>(t52)
+      t64 = MatMul(t52, p63)
+      t66 = Add(t64, p65)
+      t67 = Sigmoid(t66)
+      t68 = Mul(t66, t67)
+      t70 = MatMul(t68, t69)
+      t71 = Add(t52, t70)
+      t79 = Mul(t61, k78)
+      t80 = ReduceMean<keepdims = 0>(t79)
+      t82 = ReduceMean<keepdims = 0>(t62)
+      t83 = Add(t80, t82)
+      t85 = Mul(t71, k84)
+      t86 = ReduceMean<keepdims = 0>(t85)
+      t87 = Add(t83, t86)
+      t89 = ReduceMean<keepdims = 0>(t88)
+      loss = Add(t87, t89)
+    }""")
+    model.graph.initializer.extend(numpy_helper.from_array(value, name) for name, value in weights.items())
+    onnx.save(model, suite.work / "itself.onnx")
+    save_file({"x": np.zeros((3, 4, 5, 6), np.float32)}, suite.work / "itself.safetensors")
+    found = []
+    for flags in ([], ["--tile-tokens", 2]):
+        suite.zeroc("itself.onnx", "itself.plan", "-q", "--loss", "output:loss", "--train", "^[ptk]", *flags)
+        suite.zerorun("itself.plan", "--data", "itself.safetensors", "--steps", 1, "--gradients", "itself-gradients.safetensors")
+        found.append(load_file(suite.work / "itself-gradients.safetensors"))
+    apart = max(relative_norm(found[1][name], gradient) for name, gradient in found[0].items())
+    expect(set(found[0]) == set(found[1]) and apart < 1e-5, f"gradients are off by {apart:.1e}")
+    return f"gradients within {apart:.0e}"
 
 
 def resumed(name, first, second, world=1):
@@ -194,6 +239,7 @@ for parts in (2, 3): # a row of so few, whose kernel is another one
 suite.check("tile: more logits than their weights' gradient are kept", logits_kept, "long", ["--tile", 5], "200K")
 suite.check("tile: and made again where they have no room", logits_kept, "long", ["--tile", 5], "150K", False)
 suite.check("tile: logits kept, not over micro-steps", logits_kept, "tied", ["--tile", 5], "1G", False, ["--accumulate", 2])
+suite.check("tile: a kernel whose results need each other", needs_itself)
 suite.check("tile: begun whole, resumed in tiles", resumed, "tied", [], ["--tile", 4])
 suite.check("tile: begun in tiles, resumed whole", resumed, "tied", ["--tile", 4], ["--stage", 3], 2)
 suite.finish()

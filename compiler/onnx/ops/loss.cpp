@@ -105,7 +105,40 @@ Vals loss(NodeContext &c, bool ofLogarithms) {
   return results;
 }
 
-Vals softmaxCrossEntropy(NodeContext &c) { return loss(c, false); }
+/// Labels that are probabilities of the classes, as PyTorch's call takes them and its newer exporter hands them on. A mean is over all
+/// places, whatever classes weigh.
+Vals ofProbabilities(NodeContext &c) {
+  Val x = c.inputs[0], labels = c.inputs[1];
+  int64_t classes = x.dim(1), count = *elementsOf(x.shape()) / classes;
+  auto rowsOf = [&](const Val &v) { return c.e.reshape(c.e.transpose(v, channelsLast(v.rank())), {count, classes}); };
+  Val shares = c.e.convert(rowsOf(labels), c.e.f32());
+  if (double part = smoothingOf(c.node))
+    shares = c.e.add(c.e.mul(shares, c.e.scalar(1 - part, c.e.f32())), c.e.scalar(part / double(classes), c.e.f32()));
+  if (c.has(2)) {
+    auto known = c.importer.known(c.inputs[2], c.e);
+    Val table = known ? Val(*known) : c.inputs[2];
+    if (table.shape() != Shape{classes}) return c.fail("it needs one weight for each class, not " + text(table.shape()));
+    shares = c.e.mul(shares, table);
+  }
+  Val loss = c.e.unary<nn::NegOp>(c.e.reduce(nn::ReductionKind::sum, c.e.mul(shares, c.e.logSoftmax(rowsOf(x))), {1}));
+  std::string reduction = c.string("reduction", "mean");
+  if (reduction == "none") {
+    Ints places{x.dim(0)};
+    places.append(x.shape().begin() + 2, x.shape().end());
+    return {c.e.reshape(loss, places)};
+  }
+  loss = c.e.reduce(nn::ReductionKind::sum, loss, {0});
+  if (reduction == "sum") return {loss};
+  return reduction == "mean" ? Vals{c.e.div(loss, c.e.scalar(double(count), c.e.f32()))}
+                             : c.fail("reduction='" + reduction + "' is not supported");
+}
+
+Vals softmaxCrossEntropy(NodeContext &c) {
+  Val x = c.in(0), labels = c.in(1);
+  if (!x || !labels) return {};
+  bool probabilities = x.rank() >= 2 && labels.isFloat() && labels.shape() == x.shape() && c.node.outputs.size() == 1;
+  return probabilities ? ofProbabilities(c) : loss(c, false);
+}
 Vals negativeLogLikelihood(NodeContext &c) { return loss(c, true); }
 
 /// Training mode with a rate draws random numbers; everything else is the identity.
