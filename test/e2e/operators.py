@@ -268,6 +268,14 @@ def elementwise_without_axes():
     return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, 15))
 
 
+def diagonals(equation, width):
+    """Einsum of an operand that has a letter twice, or two of them."""
+    parameters, constants = {"w": real(6, 9), "v": real(6, 9)}, {"matrix": np.array([0, 3, 3])}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "matrix"], ["m"]), node("MatMul", ["x", "v"], ["b"]), node("Reshape", ["b", "matrix"], ["n"]),
+             node("Einsum", ["m", "n"], ["y"], equation=equation)]
+    return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, *width))
+
+
 def whole_powers(base, power):
     """Of integers, which wrap as 64 bits do; what is None comes from the data. They choose the rows of a table."""
     ids, table, labels = rng.integers(0, 64, (BATCH, 6)), real(97, 3), real(BATCH, 6, 3)
@@ -429,6 +437,8 @@ for name, base, power in (("the cube of the data", None, 3), ("known powers of t
                           ("known powers of known numbers", [2, 3, -1, 31, 7, 0], [62, 39, -5, 13, 0, 5]), ("the data to its own power", None, None)):
     suite.check(f"operators: {name}", whole_powers, base, power)
 suite.check("operators: powers that are computed", computed_power)
+for equation, width in (("bii,bij->bj", (3,)), ("bij,bkk->bk", (3,)), ("bii,bkk->bik", (3, 3))):
+    suite.check(f"operators: Einsum {equation}", diagonals, equation, width)
 for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)

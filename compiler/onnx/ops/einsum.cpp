@@ -12,8 +12,8 @@ struct Lettered {
   bool has(char l) const { return letters.find(l) != std::string::npos; }
 };
 
-/// The letters of one term; "..." stands for `rank` dimensions less those that have letters, the last of `spare`. False where a letter
-/// is repeated or the term does not fit.
+/// The letters of one term; "..." stands for `rank` dimensions less those that have letters, the last of `spare`. False where the term does
+/// not fit.
 bool lettersOf(StringRef term, size_t rank, StringRef spare, std::string &out) {
   std::string text;
   for (char l : term)
@@ -25,10 +25,34 @@ bool lettersOf(StringRef term, size_t rank, StringRef spare, std::string &out) {
     text.replace(dots, 3, spare.take_back(rank - named).str());
   }
   for (char l : text) {
-    if (!isalpha(l) || out.find(l) != std::string::npos) return false;
+    if (!isalpha(l)) return false;
     out.push_back(l);
   }
   return out.size() == rank;
+}
+
+bool repeats(StringRef letters) {
+  return llvm::any_of(letters, [&](char l) { return letters.count(l) > 1; });
+}
+
+/// Of dimensions with the same letter, and the same size, the diagonal is meant: every n + 1st of their n · n elements.
+void takeDiagonals(NodeContext &c, Lettered &t) {
+  while (repeats(t.letters) && !c.e.failed()) {
+    size_t second = 0;
+    while (t.letters.find(t.letters[second]) == second) ++second;
+    size_t first = t.letters.find(t.letters[second]);
+    int64_t n = t.x.dim(int64_t(first));
+    Ints perm, shape, starts, steps;
+    std::string others;
+    for (size_t d = 0; d < t.letters.size(); ++d)
+      if (d != first && d != second) perm.push_back(int64_t(d)), shape.push_back(t.x.dim(int64_t(d))), others.push_back(t.letters[d]);
+    perm.append({int64_t(first), int64_t(second)});
+    shape.push_back(n * n);
+    starts.assign(shape.size(), 0), steps.assign(shape.size(), 1);
+    Ints sizes = shape;
+    sizes.back() = n, steps.back() = n + 1;
+    t = {c.e.slice(c.e.reshape(c.e.transpose(t.x, perm), shape), starts, sizes, steps), others + t.letters[second]};
+  }
 }
 
 Val arranged(NodeContext &c, const Lettered &t, StringRef want) {
@@ -97,14 +121,14 @@ Vals einsum(NodeContext &c) {
     Lettered t{c.in(i), {}};
     if (!t.x) return {};
     if (!lettersOf(terms[i], size_t(t.x.rank()), spare, t.letters))
-      return c.fail("equation '" + equation + "' repeats a letter in operand " + llvm::Twine(i) + " or does not fit its shape " +
-                    text(t.x.shape()));
+      return c.fail("equation '" + equation + "' does not fit the shape " + text(t.x.shape()) + " of operand " + llvm::Twine(i));
     for (auto [d, l] : llvm::enumerate(t.letters)) {
       auto [at, fresh] = sizes.try_emplace(l, t.x.dim(int64_t(d)));
       if (!fresh && at->second != t.x.dim(int64_t(d))) return c.fail("equation '" + equation + "' gives one letter two sizes");
     }
     if (terms[i].contains("...")) dots = std::max(dots, size_t(t.x.rank()) - (terms[i].size() - terms[i].count(' ') - 3));
     all += t.letters;
+    takeDiagonals(c, t);
     operands.push_back(std::move(t));
   }
   // PyTorch promotes operands of several types, and its exporters write them as they were given.
@@ -120,7 +144,7 @@ Vals einsum(NodeContext &c) {
     out = StringRef(spare).take_back(dots).str() + once;
   } else {
     size_t named = llvm::count_if(right, [](char l) { return isalpha(l); });
-    if (!lettersOf(right, named + (right.contains("...") ? dots : 0), spare, out))
+    if (!lettersOf(right, named + (right.contains("...") ? dots : 0), spare, out) || repeats(out))
       return c.fail("equation '" + equation + "' repeats a letter in its result");
   }
   for (char l : out)
