@@ -64,7 +64,7 @@ bool Choices::find(Value v, Indices at, Choice so) {
   if (auto cast = dyn_cast<CastOp>(op)) return find(cast.getInput(), at, so);
   if (auto select = dyn_cast<SelectOp>(op)) { // ones and zeros
     auto one = splatOf(select.getOnTrue());
-    return one && *one != 0 && isZero(select.getOnFalse()) && find(select.getCondition(), at, so);
+    return one && *one > 0 && isZero(select.getOnFalse()) && find(select.getCondition(), at, so);
   }
   if (isa<OrOp>(op)) return find(op->getOperand(0), at, so) && find(op->getOperand(1), at, so);
   if (auto reduce = dyn_cast<ReduceOp>(op)) {

@@ -138,7 +138,8 @@ Value MergeRows::pick(ArrayRef<Value> values) {
   for (auto [i, v] : llvm::enumerate(values)) {
     auto slice = v.getDefiningOp<SliceOp>();
     bool isColumn = slice.getInput() == first.getInput() && slice.getSizes() == first.getSizes() &&
-                    slice.getStarts()[last] == from + int64_t(i) && slice.getSizes().drop_back() == table.getShape().drop_back();
+                    slice.getStarts()[last] == from + int64_t(i) && slice.getSizes().drop_back() == table.getShape().drop_back() &&
+                    llvm::all_of(slice.getSteps(), [](int64_t step) { return step > 0; });
     if (!isColumn) return {};
   }
   Value all = b.reshape(repeated(first.getInput()), {rows.count, width});

@@ -55,8 +55,10 @@ void Run::start(int threads) {
     else
       at.seed = options.seed.value_or(0), at.shuffled = options.shuffle;
     if (setup.feeder && at.shuffled) setup.feeder->shuffle(at.seed);
-    if (options.metrics && leads && at.step < setup.steps) {
-      std::optional<uint64_t> resumed = setup.resumedFrom ? std::optional(at.step) : std::nullopt;
+    if (options.metrics && leads) {
+      std::optional<uint64_t> resumed;
+      if (setup.resumedFrom) resumed = at.step;
+      if (at.step == setup.steps) resumed = UINT64_MAX; // no step will be made in place of another
       metrics = std::make_unique<Metrics>(*options.metrics, resumed, /*stays=*/options.resume.has_value());
     }
   });

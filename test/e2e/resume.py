@@ -162,6 +162,8 @@ def what_stays():
     said = run(1, "--resume", "kept")
     expect("no checkpoint in kept yet" in said and "what kept.jsonl held is in kept.jsonl.1 now" in said, said)
     expect((suite.work / "kept.jsonl.1").read_bytes() == before and len(suite.losses("kept.jsonl")) == 1, "metrics were lost")
+    suite.run([suite.bin / "zerorun", plan(1, 0, 4), "--data", text.name, "--steps", 0, "--metrics", "kept.jsonl.1"])
+    expect((suite.work / "kept.jsonl.1").read_bytes() == before, "a run of no steps has changed metrics")
 
 
 suite.parser.add_argument("--stops", type=int, default=1)
