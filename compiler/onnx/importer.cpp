@@ -202,7 +202,8 @@ bool Importer::node(const Node &n, Scope &scope) {
   emitter->at(NameLoc::get(named), "node '" + label + "' (" + kind + ")");
   if (options.reading) options.reading->node = named.data();
   if (!visit() || !definesNew(n, scope)) return false;
-  if (n.op != "BatchNormalization" && !argumentsOf(n, "_native_batch_norm_legit_functional.default").empty()) {
+  bool hasWeights = n.op == "Gemm" || n.op == "MatMul" || n.op == "Conv" || n.op == "ConvTranspose";
+  if (hasWeights && !argumentsOf(n, "_native_batch_norm_legit_functional.default").empty()) {
     emitter->fail(
         "the exporter has folded into it a BatchNormalization that the model, in train(), makes by the batch's own statistics, which "
         "the file no longer has; export with model.eval(), dynamo=True and optimize=False, as models/export.py does");
