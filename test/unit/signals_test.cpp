@@ -72,11 +72,25 @@ TEST(Signals, EndTheProcessUntilTheyAreCaught) {
               catchInterrupts(false);
               kill(getpid(), SIGUSR1);
               arrivedSoon();
+              usleep(300000);
               kill(getpid(), SIGUSR1);
               sleep(10);
               return 0;
             }),
             128 + SIGUSR1);
+}
+
+TEST(Signals, TwiceAtATimeAreOnce) { // as timeout sends them
+  EXPECT_EQ(inAProcess([] {
+              ownSignals();
+              catchInterrupts(false);
+              kill(getpid(), SIGTERM);
+              int arrived = arrivedSoon();
+              kill(getpid(), SIGTERM);
+              usleep(100000);
+              return arrived;
+            }),
+            SIGTERM);
 }
 
 TEST(Signals, IgnoredOnesStayIgnored) {

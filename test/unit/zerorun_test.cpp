@@ -168,7 +168,8 @@ TEST_F(Zerorun, ACommandThatIsStartedAgainGoesOn) {
   EXPECT_NE(folder.read("out.txt").find("no checkpoint in c yet"), std::string::npos);
   succeed("one.plan", job + "4");
   EXPECT_EQ(metrics("m.jsonl").size(), 4u);
-  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 4 --resume d --checkpoint e").error.find("'d' holds no whole"),
+  EXPECT_NE(run("one.plan", "--data data.safetensors --steps 4 --resume d --checkpoint e")
+                .error.find("'d' holds no checkpoint: there is no such folder"),
             std::string::npos);
 }
 
