@@ -125,7 +125,7 @@ LogicalResult foldReduce(ReduceOp op, PatternRewriter &r) {
   auto from = typeOf(op.getInput()).getShape();
   if (llvm::all_of(op.getDims(), [&](int64_t d) { return from[d] == 1; }))
     return r.replaceOp(op, b.reshape(op.getInput(), typeOf(op).getShape())), success();
-  // Equal maxima share their gradient by turns, in each reduction anew.
+  // Sums alone: a maximum of maxima has another gradient than one over all dimensions, where numbers are equal.
   bool isSum = op.getKind() == ReductionKind::sum;
   if (auto inner = op.getInput().getDefiningOp<ReduceOp>(); inner && isSum && inner.getKind() == op.getKind() && inner->hasOneUse()) {
     SmallVector<int64_t> kept, dims(inner.getDims());

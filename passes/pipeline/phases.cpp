@@ -111,7 +111,7 @@ Settings settingsOf(const CompileOptions &options) {
   settings.tiling.keepLogits = options.budgets.device && options.accumulate == 1 && settings.tiling.tokens == 0;
   if (options.recompute == "full") settings.keepBytes = 0;
   settings.writeWork = workBesideWrites(options);
-  // Fewer bytes are read for room that is taken longer. Where that is short, steps that clip, which update later, have nothing of it.
+  // It spares a read and takes room for longer. Steps that clip update after all of backward, and would lose the room for nothing.
   settings.schedule.keepShards = options.prefetch && (!options.budgets.device || options.clip == "never");
   settings.schedule.librarySums = options.target == plan::Target::CUDA;
   settings.schedule.tf32 = options.tf32;

@@ -28,8 +28,8 @@ template <typename Op> Val bounded(NodeContext &c, const Val &x, const Val &boun
   constexpr bool isMax = std::is_same_v<Op, nn::MaxOp>;
   bool strict = c.importer.clampsStrictly(), told = strict || !c.node.call.empty();
   if (!x || !x.isFloat() || c.importer.isQuiet() || !told) return c.e.binary<Op>(x, bound);
-  if (strict || !isClamp(c.node)) return within < isMax ? P::le : P::ge > (c, x, bound);
-  return within < isMax ? P::lt : P::gt > (c, x, bound);
+  if (strict || !isClamp(c.node)) return within<(isMax ? P::le : P::ge)>(c, x, bound);
+  return within<(isMax ? P::lt : P::gt)>(c, x, bound);
 }
 
 /// log(1 + e^x).

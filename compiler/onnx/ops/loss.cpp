@@ -12,22 +12,30 @@ struct Rows {
   int64_t classes = 0, count = 0;
 };
 
+/// [N, …] of scores [N, C, …].
+Ints placesOf(const Val &scores) {
+  Ints places{scores.dim(0)};
+  places.append(scores.shape().begin() + 2, scores.shape().end());
+  return places;
+}
+
+/// [N·…, C] of scores [N, C, …].
+Val rowsOf(NodeContext &c, const Val &scores) {
+  int64_t classes = scores.dim(1), count = *elementsOf(placesOf(scores));
+  return c.e.reshape(c.e.transpose(scores, channelsLast(scores.rank())), {count, classes});
+}
+
 std::optional<Rows> rows(NodeContext &c) {
   Val x = c.in(0), labels = c.in(1);
   if (!x || !labels) return std::nullopt;
-  Ints wanted{};
-  if (x.rank() >= 2) {
-    wanted.push_back(x.dim(0));
-    wanted.append(x.shape().begin() + 2, x.shape().end());
-  }
-  if (x.rank() < 2 || labels.shape() != Shape(wanted)) {
+  if (x.rank() < 2 || labels.shape() != Shape(placesOf(x))) {
     c.e.fail("scores and labels do not fit together");
     return std::nullopt;
   }
   Rows r;
   r.classes = x.dim(1);
   r.count = *elementsOf(labels.shape());
-  r.scores = c.e.reshape(c.e.transpose(x, channelsLast(x.rank())), {r.count, r.classes});
+  r.scores = rowsOf(c, x);
   r.labels = c.e.reshape(labels, {r.count});
   return r;
 }
@@ -56,6 +64,15 @@ double smoothingOf(const Node &node) {
   return call.size() > 5 && !call[5].getAsDouble(part) ? part : 0;
 }
 
+/// The weight of each class, which the node has; nothing after a report.
+Val classWeights(NodeContext &c, int64_t classes) {
+  auto known = c.importer.known(c.inputs[2], c.e);
+  Val table = known ? Val(*known) : c.inputs[2];
+  if (table.shape() == Shape{classes}) return table;
+  c.e.fail("it needs one weight for each class, not " + text(table.shape()));
+  return {};
+}
+
 /// Losses row by row: with a weight for each class, with labels that are smoothed, or not reduced.
 Val rowByRow(NodeContext &c, const Rows &r, const Val &logarithms, const std::string &reduction) {
   Val counts = counting(c, r), zero = c.e.scalar(0, c.e.f32());
@@ -63,9 +80,8 @@ Val rowByRow(NodeContext &c, const Rows &r, const Val &logarithms, const std::st
   safe = c.importer.checkedIndices(safe, r.classes, c.e);
   Val weight = c.e.full({r.count}, 1, c.e.f32()), ofClasses = logarithms;
   if (c.has(2)) {
-    auto classes = c.importer.known(c.inputs[2], c.e);
-    Val table = classes ? Val(*classes) : c.inputs[2];
-    if (table.shape() != Shape{r.classes}) return c.e.fail("it needs one weight for each class, not " + text(table.shape()));
+    Val table = classWeights(c, r.classes);
+    if (!table) return {};
     weight = c.e.gather(table, safe);
     ofClasses = c.e.mul(logarithms, table);
   }
@@ -109,27 +125,21 @@ Vals loss(NodeContext &c, bool ofLogarithms) {
 /// places, whatever classes weigh.
 Vals ofProbabilities(NodeContext &c) {
   Val x = c.inputs[0], labels = c.inputs[1];
-  int64_t classes = x.dim(1), count = *elementsOf(x.shape()) / classes;
-  auto rowsOf = [&](const Val &v) { return c.e.reshape(c.e.transpose(v, channelsLast(v.rank())), {count, classes}); };
-  Val shares = c.e.convert(rowsOf(labels), c.e.f32());
+  int64_t classes = x.dim(1);
+  Val shares = c.e.convert(rowsOf(c, labels), c.e.f32());
   if (double part = smoothingOf(c.node))
     shares = c.e.add(c.e.mul(shares, c.e.scalar(1 - part, c.e.f32())), c.e.scalar(part / double(classes), c.e.f32()));
   if (c.has(2)) {
-    auto known = c.importer.known(c.inputs[2], c.e);
-    Val table = known ? Val(*known) : c.inputs[2];
-    if (table.shape() != Shape{classes}) return c.fail("it needs one weight for each class, not " + text(table.shape()));
+    Val table = classWeights(c, classes);
+    if (!table) return {};
     shares = c.e.mul(shares, table);
   }
-  Val loss = c.e.unary<nn::NegOp>(c.e.reduce(nn::ReductionKind::sum, c.e.mul(shares, c.e.logSoftmax(rowsOf(x))), {1}));
+  Val loss = c.e.unary<nn::NegOp>(c.e.reduce(nn::ReductionKind::sum, c.e.mul(shares, c.e.logSoftmax(rowsOf(c, x))), {1}));
   std::string reduction = c.string("reduction", "mean");
-  if (reduction == "none") {
-    Ints places{x.dim(0)};
-    places.append(x.shape().begin() + 2, x.shape().end());
-    return {c.e.reshape(loss, places)};
-  }
+  if (reduction == "none") return {c.e.reshape(loss, placesOf(x))};
   loss = c.e.reduce(nn::ReductionKind::sum, loss, {0});
   if (reduction == "sum") return {loss};
-  return reduction == "mean" ? Vals{c.e.div(loss, c.e.scalar(double(count), c.e.f32()))}
+  return reduction == "mean" ? Vals{c.e.div(loss, c.e.scalar(double(*elementsOf(placesOf(x))), c.e.f32()))}
                              : c.fail("reduction='" + reduction + "' is not supported");
 }
 
