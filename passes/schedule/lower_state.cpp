@@ -82,7 +82,8 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
   bool onHost = bucket.getUpdatedOnHost(), published = bucket.isPublished();
   state::Tier memory = onHost ? state::Tier::host : state::Tier::device;
   int64_t count = op.getGradient().getType().getNumElements();
-  bool slice = count != bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  int64_t elements = bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
+  bool slice = count != elements;
   SmallVector<Reached> reached; // to go home afterwards
   SmallVector<Ref> in, out;
   std::optional<Reached> joined; // by the other ranks' shards
@@ -92,9 +93,10 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
     if (!slice) return onHost && noDisk ? own(home, state, op.getWhole()) : home;
     int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
-    bool last = count * element == bucket.bytesOf(*state.getTensor()) - begin;
-    home.offset = begin, home.bytes = last ? home.bytes - begin : count * element;
-    return home;
+    Ref part = own(home, state, op.getWhole());
+    if (!part.stride) part.bytes = home.bytes; // to the end of its last block
+    bool last = begin + count * element == elements * element;
+    return Ref{part.buffer, part.offset + begin, part.stride, last ? part.bytes - begin : count * element};
   };
   auto add = [&](state::Role role, bool isRead) {
     StateOp state = states.tensor(bucket, role);
@@ -110,7 +112,7 @@ void Lowering::lowerUpdate(state::UpdateOp op) {
     if (!published || role != bucket.readRole())
       reached.push_back(tensor);
     else
-      joined = onHost ? Reached{state, {}, part} : tensor;
+      joined = onHost ? Reached{state, {}, part} : slice ? Reached{state, whole(state), whole(state)} : tensor;
   };
   add(state::Role::master, true);
   in.push_back(at(op.getGradient()));

@@ -210,7 +210,9 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
 }
 
 int64_t GradientMovement::rowsOfSlice(state::BucketOp bucket, int64_t rows) const {
-  if (!isElsewhere(bucket) || bucket.isPublished() || rows * uses.row(bucket) <= uses.sharding.sliceElements) return rows;
+  // What ranks join after their updates is whole where they are made.
+  bool joins = bucket.isPublished() && (bucket.getUpdatedOnHost() || !bucket.isResident(bucket.readRole()));
+  if (!isElsewhere(bucket) || joins || rows * uses.row(bucket) <= uses.sharding.sliceElements) return rows;
   return uses.sharding.sliceElements / uses.row(bucket); // rows of 1024, then: whole blocks of a disk
 }
 

@@ -122,9 +122,13 @@ suite.gpt("wide.onnx", "--layers", "1", "--hidden", "128", "--heads", "4", "--vo
 rng = np.random.default_rng(5)
 tokens = rng.integers(0, 17500, size=(12, 8)).astype(np.int64)
 save_file({"input_ids": tokens, "labels": tokens}, suite.work / "wide.safetensors")
-for homes, (world, stage, accumulate, clip) in zip(HOMES[2::3], itertools.cycle(((1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True)))):
+SLICED = ((2, 2, 1, False), (2, 1, 1, True), (1, 0, 1, False), (2, 3, 2, True), (2, 0, 1, False), (1, 0, 2, True))
+for homes, (world, stage, accumulate, clip) in zip(HOMES[2::3], itertools.cycle(SLICED)):
     suite.check(f"offload: in slices: {told(homes, world, stage, accumulate, clip)}", same, "wide", [suite.work / "wide.onnx"],
                 "wide.safetensors", world, stage, accumulate, clip, homes)
+for homes, clip in ((("none", "disk", "none"), False), (("none", "host", "none"), True)):
+    suite.check(f"offload: in slices, bf16: {told(homes, 2, 2, 1, clip)}", same, "wide in bf16", [suite.work / "wide.onnx", "--precision", "bf16"],
+                "wide.safetensors", 2, 2, 1, clip, homes)
 suite.check("offload: lanes run on into the next step", runs_on, ("none", "disk", "none"))
 DISK, HOST = ("disk",) * 3, ("host",) * 3
 suite.check("offload: resumed on disk, begun resident", resumed, (RESIDENT, 1), (DISK, 1))
