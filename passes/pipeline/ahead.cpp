@@ -30,6 +30,12 @@ void Ahead::begin(std::vector<Work> given) {
   wake.notify_all();
 }
 
+void Ahead::add(Work work) {
+  std::lock_guard lock(mutex);
+  works.push_back(std::move(work));
+  wake.notify_one();
+}
+
 void Ahead::reached(size_t work) {
   std::lock_guard lock(mutex);
   if (work < works.size()) *works[work].stop = true;

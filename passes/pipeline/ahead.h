@@ -30,6 +30,8 @@ public:
   bool any() const { return !threads.empty(); }
   /// In place of what was given before; threads take the first first.
   void begin(std::vector<Work> works);
+  /// After what was given before.
+  void add(Work work);
   /// The search has come to this one: who is at it stops, and nobody begins it.
   void reached(size_t work);
 

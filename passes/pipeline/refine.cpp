@@ -134,11 +134,17 @@ std::optional<Trial> Refine::spread(const Trial &placed) {
 Trial Refine::leaveRoom(const Trial &placed) {
   double apart = trials.timed(trials.attempt(placed.settings)).time.seconds; // where buffers share nothing
   Trial best = placed;
-  for (int64_t part : {8, 4, 2}) { // of that arena
+  auto withRoom = [&](int64_t part) { // of that arena
     Settings settings = placed.settings;
-    int64_t &state = settings.shard.tiers.deviceBytes, room = int64_t(placed.need.work[size_t(Tier::device)]) / part;
-    if (state <= 0 || best.time.seconds <= 1.02 * apart) break;
-    state -= std::min(state, room);
+    int64_t &state = settings.shard.tiers.deviceBytes;
+    state -= std::min(state, int64_t(placed.need.work[size_t(Tier::device)]) / part);
+    return settings;
+  };
+  for (int64_t part : {8, 4, 2}) {
+    if (placed.settings.shard.tiers.deviceBytes <= 0 || best.time.seconds <= 1.02 * apart) break;
+    Settings settings = withRoom(part);
+    if (part == 8)
+      trials.lookAheadToo([&budgets = budgets, next = withRoom(4)](Trials &ahead) mutable { Refine(ahead, budgets).withOffsets(next); });
     if (part < 4) settings.usuallyCopied = best.copied; // so much has to be worth it
     Trial trial = withOffsets(settings);
     bool better = trials.keeps(trial) && rankOf(trial) < rankOf(best);

@@ -28,37 +28,7 @@ Settings inTurn(Settings settings) {
 void Tiers::choose() {
   Trial all = trials.attempt(onDevice());
   if (trials.fits(all)) return fitting.push_back(trials.timed(all));
-  bool state = isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer);
-  bool activations = isOpen(asked.schedule.activations);
-  bool stateMustLeave = state && all.need.state[size_t(Tier::device)] > trials.limit; // whatever is done about the rest
-  size_t before = fitting.size();
-  auto offered = [&] { return ArrayRef(fitting).drop_front(before); };
-  auto offer = [&](const std::optional<Trial> &trial) {
-    auto isThat = [&](const Trial &other) { return keyOf(other.settings, false) == keyOf(trial->settings, false); };
-    if (trial && llvm::none_of(offered(), isThat)) fitting.push_back(trials.timed(*trial));
-    return trial;
-  };
-  auto best = [&] { return *std::min_element(offered().begin(), offered().end(), faster); };
-  auto copiesPrevail = [&] { return !offered().empty() && copiesPrevailIn(best()); };
-  // As much as fits on the device of activations, of state, and of state with activations away.
-  auto offerSizes = [&](const Settings &settings) {
-    auto keepsParameters = [](const std::optional<Trial> &trial) { return trial && !trial->offloadsParameters(); };
-    bool parametersStay = activations && !stateMustLeave && keepsParameters(offer(sizeActivations(settings)));
-    parametersStay |= state && keepsParameters(offer(sizeState(settings)));
-    if (!state || !activations || parametersStay) return;
-    if (!offer(sizeState(away(settings))) && budgets.host) offer(sizeState(away(settings, Tier::disk)));
-    Settings logitsStay = away(settings);
-    if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
-  };
-  // Whether computation alone takes less than the best step so far, or than that with offsets: sharing bytes makes steps longer.
-  auto mayBeFaster = [&](const Settings &settings) {
-    if (offered().empty()) return true;
-    double computation = trials.timed(trials.probe(settings)).time.of(simulate::kProcessors);
-    if (computation < best().time.seconds) return true;
-    Refine refine(trials, budgets);
-    Trial placed = refine.place(refine.gather(best()).settings);
-    return !trials.keeps(placed) || computation < placed.time.seconds;
-  };
+  bool state = opensState(), activations = opensActivations();
   // What travels only when its turn comes may wait: others may be faster that have room to travel earlier.
   if (all.settings.shard.partition.world > 1 || gathers(all))
     if (offer(gatherLater(onDevice())) && best().time.seconds <= 1.01 * best().time.least()) return;
@@ -70,7 +40,7 @@ void Tiers::choose() {
   }
   if (question.anyRecomputation && !computesAllTheTime())
     if (!offer(sizeKept()) && mayBeFaster(keepingLeast())) offerSizes(keepingLeast());
-  if (state && copiesPrevail()) offer(sizeState(inTurn(best().settings)));
+  if (state && !offered().empty() && copiesPrevailIn(best())) offer(sizeState(inTurn(best().settings)));
   if (!offered().empty()) return;
   // Whatever may leave is away, or what lies within blocks is made again, then both; of state the host has all its room, or none where what
   // else lies there and what updates work on need it.
@@ -87,6 +57,40 @@ void Tiers::choose() {
     tiers.hostBytes = 0;
     if (offered().empty()) offer(gatherLater(settings));
   }
+}
+
+bool Tiers::offer(const std::optional<Trial> &trial) {
+  auto isThat = [&](const Trial &other) { return keyOf(other.settings, false) == keyOf(trial->settings, false); };
+  if (trial && llvm::none_of(offered(), isThat)) fitting.push_back(trials.timed(*trial));
+  return trial.has_value();
+}
+
+void Tiers::offerSizes(const Settings &settings) {
+  bool parametersStay = false, activations = opensActivations();
+  auto offerSize = [&](const std::optional<Trial> &trial) {
+    parametersStay |= trial && !trial->offloadsParameters();
+    return offer(trial);
+  };
+  bool stateMustLeave = opensState() && trials.attempt(onDevice()).need.state[size_t(Tier::device)] > trials.limit; // whatever else leaves
+  if (activations && !stateMustLeave) offerSize(sizeActivations(settings));
+  if (opensState()) offerSize(sizeState(settings));
+  if (!opensState() || !activations || parametersStay) return;
+  if (!offer(sizeState(away(settings))) && budgets.host) offer(sizeState(away(settings, Tier::disk)));
+  Settings logitsStay = away(settings);
+  if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
+}
+
+bool Tiers::mayBeFaster(const Settings &settings) {
+  if (offered().empty()) return true;
+  double computation = trials.timed(trials.probe(settings)).time.of(simulate::kProcessors);
+  if (computation < best().time.seconds) return true;
+  trials.lookAheadToo([&question = question, asked = asked, settings](Trials &ahead) {
+    std::vector<Trial> fitting;
+    Tiers(ahead, question, asked, fitting).offerSizes(settings);
+  });
+  Refine refine(trials, budgets);
+  Trial placed = refine.place(refine.gather(best()).settings);
+  return !trials.keeps(placed) || computation < placed.time.seconds;
 }
 
 Settings Tiers::onDevice() const {

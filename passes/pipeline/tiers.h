@@ -17,7 +17,7 @@ class Tiers {
 public:
   /// `asked` has the form. What fits is added to `fitting`.
   Tiers(Trials &trials, const Question &question, const Settings &asked, std::vector<Trial> &fitting)
-      : trials(trials), question(question), budgets(question.budgets), asked(asked), fitting(fitting) {}
+      : trials(trials), question(question), budgets(question.budgets), asked(asked), fitting(fitting), before(fitting.size()) {}
 
   void choose();
 
@@ -28,6 +28,17 @@ public:
   Settings mostSparing(bool makesAgain) const;
 
 private:
+  llvm::ArrayRef<Trial> offered() const { return llvm::ArrayRef(fitting).drop_front(before); }
+  Trial best() const { return *std::min_element(offered().begin(), offered().end(), faster); }
+  /// Whether it is something that fits, which is added then unless it has been.
+  bool offer(const std::optional<Trial> &trial);
+  /// As much as fits on the device of activations, of state, and of state with activations away.
+  void offerSizes(const Settings &settings);
+  /// Whether computation alone takes less than the best step so far, or than that with offsets: sharing bytes makes steps longer. What
+  /// offerSizes would try is found out ahead meanwhile.
+  bool mayBeFaster(const Settings &settings);
+  bool opensState() const { return isOpen(asked.shard.tiers.offloadParams) || isOpen(asked.shard.tiers.offloadOptimizer); }
+  bool opensActivations() const { return isOpen(asked.schedule.activations); }
   /// With activations on a tier; on the host only if its budget is named.
   Settings away(Settings settings, state::Tier tier = state::Tier::host) const;
   Settings keepingLeast() const;
@@ -44,6 +55,7 @@ private:
   const Budgets &budgets;
   const Settings &asked;
   std::vector<Trial> &fitting;
+  size_t before; // of these were there
 };
 
 } // namespace zero::pipeline

@@ -41,12 +41,18 @@ void Trials::lookAhead(const std::vector<Part> &parts) {
   if (!ahead || !ahead->any()) return;
   evaluations.dropModules();
   std::vector<Ahead::Work> works;
-  for (const Part &part : parts) {
-    auto stop = std::make_shared<std::atomic<bool>>(false);
-    auto trials = std::shared_ptr<Trials>(new Trials(*this, *stop));
-    works.push_back({stop, [trials, part] { part(*trials); }});
-  }
+  for (const Part &part : parts) works.push_back(workOf(part));
   ahead->begin(std::move(works));
+}
+
+void Trials::lookAheadToo(const Part &part) {
+  if (ahead && ahead->any()) ahead->add(workOf(part));
+}
+
+Ahead::Work Trials::workOf(const Part &part) const {
+  auto stop = std::make_shared<std::atomic<bool>>(false);
+  auto trials = std::shared_ptr<Trials>(new Trials(*this, *stop));
+  return {stop, [trials, part] { part(*trials); }};
 }
 
 void Trials::reached(size_t part) {

@@ -27,6 +27,8 @@ public:
   /// and nothing that was to be found out before.
   using Part = std::function<void(Trials &)>;
   void lookAhead(const std::vector<Part> &parts);
+  /// One more, after those.
+  void lookAheadToo(const Part &part);
   /// What one of the parts would ask is asked now.
   void reached(size_t part);
 
@@ -76,6 +78,7 @@ private:
   };
   /// All tiers, of which the device has so many bytes.
   bool isWithin(const Trial &trial, uint64_t device) const;
+  Ahead::Work workOf(const Part &part) const;
   Tried &triedOut(const Settings &settings, bool places);
   std::optional<Trial> ruledOut(Settings settings) const;
 

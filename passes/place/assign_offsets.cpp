@@ -4,6 +4,7 @@
 #include "passes/place/need.h"
 #include "passes/place/next_run.h"
 #include "passes/place/reuse.h"
+#include <future>
 
 #define DEBUG_TYPE "plan-assign-offsets"
 
@@ -34,6 +35,73 @@ std::vector<TransferEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) 
   return found;
 }
 
+struct Placed {
+  TierBuffers buffers;
+  OffsetSolution solution;
+  int64_t live() const { return largestLive(buffers.problem, Bytes(1)).count; }
+};
+
+/// What decides where the buffers of a program lie, apart from their module: programs are placed side by side.
+struct Program {
+  ProgramOp op;
+  std::array<Placed, kTiers> tiers;
+  std::vector<TransferEnds> ends;      // of the buffers on the device
+  std::optional<OffsetProblem> beside; // that of the device, with bytes of their own for updates beside the next run
+  int64_t steps = 0;
+  bool waitsForNorm = false;
+};
+
+FailureOr<Program> programOf(ProgramOp op, int64_t writeWork) {
+  Program program{op, {}, {}, {}, int64_t(zero::planir::stepsOf(op).size()), waitsForNorm(op)};
+  for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
+    auto found = buffersOf(op, tier);
+    if (failed(found)) return failure();
+    program.tiers[size_t(tier)].buffers = std::move(*found);
+  }
+  const TierBuffers &device = program.tiers[size_t(state::Tier::device)].buffers;
+  program.ends = endsOf(op, device.buffers);
+  if (llvm::none_of(program.ends, [](TransferEnds of) { return of.begins || of.ends; })) return program;
+  program.beside = device.problem;
+  if (!addNextRun(op, device.buffers, writeWork, *program.beside)) program.beside.reset();
+  return program;
+}
+
+/// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger than neither
+/// what is `allowed` nor 1.02 times what is live. Updates that need not wait for the norm were made late to run beside the next step, so
+/// that these get their bytes in any case.
+void placeOnDevice(Program &program, int64_t allowed) {
+  Placed &placed = program.tiers[size_t(state::Tier::device)];
+  if (llvm::none_of(program.ends, [](TransferEnds of) { return of.begins || of.ends; })) {
+    placed.solution = solveOffsets(placed.buffers.problem);
+    return;
+  }
+  Bytes most(std::max(allowed, placed.live() * 51 / 50)), low(allowed);
+  std::optional<OffsetSolution> found;
+  auto mayFit = [&](const OffsetProblem &problem) { return largestLive(problem, problem.alignment) <= most; };
+  if (program.beside && (!program.waitsForNorm || mayFit(*program.beside))) {
+    found = solveOffsets(*program.beside, most, low);
+    if (found->height <= most || !program.waitsForNorm)
+      placed.buffers.problem = std::move(*program.beside);
+    else
+      found.reset();
+  }
+  if (!found) found = solveOffsets(placed.buffers.problem, Bytes(INT64_MAX), low);
+  if (found->height.count <= most.count / 100 * kMostBeforeSlack) {
+    OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, program.ends, program.steps, kSlack), most, low);
+    if (roomy.height <= most) found = std::move(roomy);
+  }
+  placed.solution = std::move(*found);
+  restBytes(placed.buffers.problem, program.ends, program.steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
+}
+
+void place(Program &program, int64_t allowed) {
+  placeOnDevice(program, allowed);
+  for (auto tier : {state::Tier::host, state::Tier::disk}) {
+    Placed &placed = program.tiers[size_t(tier)];
+    placed.solution = solveOffsets(placed.buffers.problem);
+  }
+}
+
 struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
   using AssignOffsetsPassBase::AssignOffsetsPassBase;
 
@@ -45,58 +113,20 @@ struct AssignOffsets : impl::AssignOffsetsPassBase<AssignOffsets> {
       end += Bytes(state.getBytes()).alignedTo(Bytes(alignmentOf(tierOf(state))));
     }
     int64_t allowed = deviceBytes - ends[size_t(state::Tier::device)].count; // below 0 without a budget
-    for (auto program : getOperation().getOps<ProgramOp>()) {
-      std::array<Placed, kTiers> tiers;
-      for (auto tier : {state::Tier::device, state::Tier::host, state::Tier::disk}) {
-        auto found = buffersOf(program, tier);
-        if (failed(found)) return signalPassFailure();
-        Placed &placed = tiers[size_t(tier)];
-        placed = {std::move(*found), {}};
-        if (tier == state::Tier::device)
-          placeOnDevice(program, placed, allowed, writeWork);
-        else
-          placed.solution = solveOffsets(placed.buffers.problem);
-      }
-      write(program, tiers);
+    std::vector<Program> programs;
+    for (auto op : getOperation().getOps<ProgramOp>()) {
+      auto program = programOf(op, writeWork);
+      if (failed(program)) return signalPassFailure();
+      programs.push_back(std::move(*program));
     }
+    std::vector<std::future<void>> others;
+    for (Program &program : llvm::drop_begin(programs)) others.push_back(std::async([&] { place(program, allowed); }));
+    if (!programs.empty()) place(programs.front(), allowed);
+    for (std::future<void> &other : others) other.get();
+    for (Program &program : programs) write(program.op, program.tiers);
   }
 
 private:
-  struct Placed {
-    TierBuffers buffers;
-    OffsetSolution solution;
-    int64_t live() const { return largestLive(buffers.problem, Bytes(1)).count; }
-  };
-
-  /// With bytes of their own for updates beside the next step, and with time for transfers, where that makes the arena larger than neither
-  /// what is `allowed` nor 1.02 times what is live. Updates that need not wait for the norm were made late to run beside the next step, so
-  /// that these get their bytes in any case.
-  static void placeOnDevice(ProgramOp program, Placed &placed, int64_t allowed, int64_t writeWork) {
-    std::vector<TransferEnds> ends = endsOf(program, placed.buffers.buffers);
-    if (llvm::none_of(ends, [](TransferEnds of) { return of.begins || of.ends; })) {
-      placed.solution = solveOffsets(placed.buffers.problem);
-      return;
-    }
-    auto steps = int64_t(zero::planir::stepsOf(program).size());
-    Bytes most(std::max(allowed, placed.live() * 51 / 50)), low(allowed);
-    OffsetProblem beside = placed.buffers.problem; // the next run
-    std::optional<OffsetSolution> found;
-    if (addNextRun(program, placed.buffers.buffers, writeWork, beside)) {
-      found = solveOffsets(beside, most, low);
-      if (found->height <= most || !waitsForNorm(program))
-        placed.buffers.problem = std::move(beside);
-      else
-        found.reset();
-    }
-    if (!found) found = solveOffsets(placed.buffers.problem, Bytes(INT64_MAX), low);
-    if (found->height.count <= most.count / 100 * kMostBeforeSlack) {
-      OffsetSolution roomy = solveOffsets(withSlack(placed.buffers.problem, ends, steps, kSlack), most, low);
-      if (roomy.height <= most) found = std::move(roomy);
-    }
-    placed.solution = std::move(*found);
-    restBytes(placed.buffers.problem, ends, steps, std::max(placed.solution.height, Bytes(allowed)), placed.solution);
-  }
-
   void write(ProgramOp program, std::array<Placed, kTiers> &tiers) {
     SmallVector<int64_t> away;
     for (auto [tier, placed] : llvm::enumerate(tiers)) {
