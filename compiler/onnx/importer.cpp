@@ -99,19 +99,25 @@ Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
   // Elements of an input stay elements of the input however they are moved; the runtime checks inputs once per
   // step against nn.limit.
   Value root = indices.value;
+  bool isPart = false;
   while (Operation *op = root.getDefiningOp()) {
     bool moves = isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) ||
                  (isa<nn::CastOp>(op) && cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isIntOrIndex());
     if (!moves) break;
+    isPart |= isa<nn::SliceOp>(op);
     root = op->getOperand(0);
   }
   Val wrapped = e.select(e.compare(nn::Predicate::lt, indices, zero), e.add(indices, size), indices);
   auto argument = dyn_cast<BlockArgument>(root);
   if (argument && argument.getOwner() == &function.front()) {
-    auto old = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "nn.limit");
-    int64_t limit = old ? std::min(old.getInt(), rows) : rows;
-    function.setArgAttr(argument.getArgNumber(), "nn.limit", Builder(module.getContext()).getI64IntegerAttr(limit));
-    return wrapped;
+    InputLimit &limit = limits[argument.getArgNumber()];
+    if (isPart) // other columns may belong to larger tables
+      limit.ofParts = std::max(limit.ofParts, rows);
+    else
+      limit.ofAll = limit.ofAll ? std::min(*limit.ofAll, rows) : rows;
+    Builder b(module.getContext());
+    function.setArgAttr(argument.getArgNumber(), "nn.limit", b.getI64IntegerAttr(limit.ofAll.value_or(limit.ofParts)));
+    if (!isPart) return wrapped;
   }
   // Computed indices are held inside the table, so that no data can make a kernel read beyond it.
   return e.binary<nn::MinOp>(e.binary<nn::MaxOp>(wrapped, zero), e.scalar(double(rows - 1), indices.element()));
@@ -282,8 +288,8 @@ Vals Importer::inlineFunction(const Function &f, NodeContext &call, Scope &scope
   for (const Attribute &a : f.defaults) body.attributes[a.name] = &a;
   for (const Attribute &a : call.node.attributes)
     if (const Attribute *real = call.attribute(a.name)) body.attributes[a.name] = real;
-  for (size_t i = 0; i < f.inputs.size(); ++i)
-    if (call.has(i)) body.names[f.inputs[i]] = Entry{call.inputs[i], nullptr, {}, {}};
+  for (size_t i = 0; i < f.inputs.size(); ++i) // what the call leaves out is absent inside, too
+    body.names[f.inputs[i]] = call.has(i) ? Entry{call.inputs[i], nullptr, {}, {}} : Entry();
   llvm::StringSet<> wanted;
   for (StringRef o : f.outputs) wanted.insert(o);
   if (!nodes(f.nodes, wanted, body)) return {};

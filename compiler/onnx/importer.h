@@ -170,6 +170,12 @@ private:
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;
   llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
+  /// Rows of the smallest table that all elements of an input look something up in, and of the largest one that some of them do.
+  struct InputLimit {
+    std::optional<int64_t> ofAll;
+    int64_t ofParts = 0;
+  };
+  llvm::DenseMap<unsigned, InputLimit> limits; // by the argument
   llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf;
   llvm::DenseSet<mlir::Value> detached;
   llvm::StringMap<Val> tables;

@@ -334,6 +334,77 @@ def linear(length, scale, to):
     return by_differences(nodes, {"w": real(1, 1, length)}, {"scales": np.array([1, 1, scale])}, x, real(BATCH, 1, to), lambda values: at_places(x * values["w"]))
 
 
+def aligned(length, scale, to):
+    """By a factor whose product with a length is no whole number, corner to corner."""
+    places, x = np.linspace(0, length - 1, to), real(BATCH, 1, length)
+    nodes = [node("Mul", ["x", "w"], ["a"]), node("Resize", ["a", "", "scales"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")]
+    at_places = lambda rows: np.stack([np.interp(places, np.arange(length), row[0])[None] for row in rows])
+    return by_differences(nodes, {"w": real(1, 1, length)}, {"scales": np.array([1, 1, scale])}, x, real(BATCH, 1, to), lambda values: at_places(x * values["w"]))
+
+
+def broadcast_letters(equation, first, second, width):
+    """Einsum of operands of which one has a dimension of 1 where the other has more."""
+    sizes = [int(np.prod(shape)) for shape in (first, second)]
+    parameters, constants = {"w": real(6, sizes[0]), "v": real(sizes[1])}, {"first": np.array([BATCH, *first]), "second": np.array(second)}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "first"], ["m"]), node("Reshape", ["v", "second"], ["n"]), node("Einsum", ["m", "n"], ["y"], equation=equation)]
+    return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, *width))
+
+
+def divided_sums():
+    """AveragePool whose call alone says what sums are divided by."""
+    pool = said(node("AveragePool", ["b"], ["y"], kernel_shape=[2, 2], strides=[2, 2], count_include_pad=1), "avg_pool2d.default", "%b", "[2, 2]", "[2, 2]", "[0, 0]", "False", "True", "3")
+    x, constants = real(BATCH, 6), {"shape": np.array([BATCH, 1, 4, 4])}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "shape"], ["b"]), pool]
+    return by_differences(nodes, {"w": real(6, 16)}, constants, x, real(BATCH, 1, 2, 2), lambda values: (x @ values["w"]).reshape(BATCH, 1, 2, 2, 2, 2).sum((3, 5)) / 3)
+
+
+def whole_numbers_round():
+    """Round has no gradient, of what is whole neither."""
+    w, x, labels = np.array([0.0, 1.0, -2.0, 0.3, 2.5]), real(BATCH, 5), real(BATCH, 5)
+    loss, found = trained([node("Round", ["w"], ["r"]), node("Add", ["r", "w"], ["s"]), node("Mul", ["x", "s"], ["y"])], {"w": w}, {}, x, labels)
+    want = (2 * (x * (np.rint(w) + w) - labels) * x / labels.size).sum(0)
+    expect(np.allclose(found["w"], want, atol=1e-5), f"the gradient is {found['w']}, not {want}")
+
+
+def left_out():
+    """A function whose call leaves out what its body hands on."""
+    function = helper.make_function("local", "Bounded", ["a", "low", "high"], ["b"], [node("Clip", ["a", "low", "high"], ["b"])], [helper.make_opsetid("", 20)])
+    x, high = real(BATCH, 6), np.array(0.3)
+    made = model([node("MatMul", ["x", "w"], ["a"]), node("Bounded", ["a", "", "high"], ["y"], domain="local")], {"w": real(6, 5)}, {"high": high}, x, (BATCH, 5), np.float32)
+    made.functions.append(function)
+    made.opset_import.append(helper.make_opsetid("local", 1))
+    onnx.save(made, str(suite.work / "m.onnx"))
+    labels = real(BATCH, 5).astype(np.float32)
+    save_file({"x": x.astype(np.float32), "labels": labels}, suite.work / "d.safetensors")
+    suite.zeroc("m.onnx", "p.bin", "--loss", "mse")
+    suite.zerorun("p.bin", "--data", "d.safetensors", "--steps", 1, "--lr", 0, "--metrics", "m.jsonl", "--threads", 1)
+    want = np.mean((np.minimum(x @ numpy_helper.to_array(made.graph.initializer[0]), high) - labels) ** 2)
+    expect(abs(suite.losses("m.jsonl")[0] - want) < 1e-5 * want, f"the loss is not {want}")
+
+
+def columns(worst):
+    """Columns of one input look rows up in tables of their own; what no table has is refused."""
+    tables = {f"t{i}": real(rows, 3) for i, rows in enumerate((2, 100, 7))}
+    ids = np.stack([rng.integers(0, len(t), BATCH) for t in tables.values()], 1)
+    ids[-1] = (1, worst, 6)
+    nodes = [n for i, t in enumerate(tables) for n in (node("Gather", ["cat", f"i{i}"], [f"c{i}"], axis=1), node("Gather", [t, f"c{i}"], [f"r{i}"]))]
+    nodes += [node("Add", ["r0", "r1"], ["s"]), node("Add", ["s", "r2"], ["y"])]
+    constants = {f"i{i}": np.array(i) for i in range(len(tables))}
+    tensors = [numpy_helper.from_array(np.asarray(v, np.float32 if v.dtype.kind == "f" else np.int64), n) for n, v in (tables | constants).items()]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("cat", TensorProto.INT64, [BATCH, 3])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [BATCH, 3])], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(suite.work / "m.onnx"))
+    labels = real(BATCH, 3).astype(np.float32)
+    save_file({"cat": ids, "labels": labels}, suite.work / "d.safetensors")
+    suite.zeroc("m.onnx", "p.bin", "--loss", "mse")
+    run = ["p.bin", "--data", "d.safetensors", "--steps", 1, "--lr", 0, "--metrics", "m.jsonl", "--threads", 1]
+    if worst >= 100:
+        result = suite.run([suite.bin / "zerorun", *map(str, run)], check=False)
+        return expect(result.returncode == 1 and f"has the value {worst} at position 1, but the model knows 100 of them" in result.stderr, f"exit {result.returncode}: {result.stderr}")
+    suite.zerorun(*run)
+    want = np.mean((sum(t[ids[:, i]] for i, t in enumerate(tables.values())) - labels) ** 2)
+    expect(abs(suite.losses("m.jsonl")[0] - want) < 1e-5 * want, f"the loss is not {want}")
+
+
 def padding_row():
     """The row of an embedding's padding gets no gradient, as the call that the exporter notes says; what else reads the table gives it one."""
     ids, labels, table = np.array([[2, 0, 1], [0, 0, 3]]), real(2, 3, 5), real(4, 5)
@@ -445,6 +516,15 @@ suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
 for length, to in ((14, 36), (18, 42), (5, 10)):
     suite.check(f"operators: Resize, nearest, {length} to {to}", nearest, length, to)
 suite.check("operators: Resize, linear, 10 by 1.3", linear, 10, 1.3, 13)
+for length, scale, to in ((3, 1.5, 4), (3, 2.5, 7), (5, 0.6, 3)):
+    suite.check(f"operators: Resize, linear, corners aligned, {length} by {scale}", aligned, length, scale, to)
+for equation, first, second, width in (("bhqd,bhkd->bhqk", (6, 3, 2), (1, 1, 4, 2), (6, 3, 4)), ("...qd,...kd->...qk", (3, 2), (1, 4, 2), (3, 4)), ("bij,bjk->bik", (2, 3), (1, 3, 5), (2, 5))):
+    suite.check(f"operators: Einsum {equation} that broadcasts", broadcast_letters, equation, first, second, width)
+suite.check("operators: AveragePool with a divisor", divided_sums)
+suite.check("operators: Round of whole numbers", whole_numbers_round)
+suite.check("operators: a function's input that is left out", left_out)
+suite.check("operators: columns of an input with tables of their own", columns, 99)
+suite.check("operators: columns of an input, beyond all tables", columns, 100)
 suite.check("operators: the padding of an embedding", padding_row)
 suite.check("operators: RandomNormalLike", drawn, "RandomNormalLike", 1.0, 4.0, mean=1.0, scale=2.0)
 suite.check("operators: RandomUniformLike", drawn, "RandomUniformLike", 2.0, 1 / 3, low=1.0, high=3.0)

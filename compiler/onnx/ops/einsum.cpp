@@ -74,6 +74,16 @@ void sumOut(NodeContext &c, Lettered &t, StringRef needed) {
   t.letters = kept;
 }
 
+/// A dimension of 1 under a letter that is more elsewhere is broadcast: the operand is the same without it.
+void dropOnes(NodeContext &c, Lettered &t, const llvm::DenseMap<char, int64_t> &sizes) {
+  std::string kept;
+  Ints shape;
+  for (auto [d, l] : llvm::enumerate(t.letters))
+    if (int64_t size = t.x.dim(int64_t(d)); size == sizes.lookup(l)) kept.push_back(l), shape.push_back(size);
+  if (kept.size() == t.letters.size()) return;
+  t.x = c.e.reshape(t.x, shape), t.letters = kept;
+}
+
 /// A batched product of [batch, free x, contracted] and [batch, free y, contracted]; letters of both that are `needed` are the batch.
 Lettered contract(NodeContext &c, Lettered x, Lettered y, const std::string &needed, const llvm::DenseMap<char, int64_t> &sizes) {
   sumOut(c, x, needed + y.letters);
@@ -123,14 +133,17 @@ Vals einsum(NodeContext &c) {
     if (!lettersOf(terms[i], size_t(t.x.rank()), spare, t.letters))
       return c.fail("equation '" + equation + "' does not fit the shape " + text(t.x.shape()) + " of operand " + llvm::Twine(i));
     for (auto [d, l] : llvm::enumerate(t.letters)) {
-      auto [at, fresh] = sizes.try_emplace(l, t.x.dim(int64_t(d)));
-      if (!fresh && at->second != t.x.dim(int64_t(d))) return c.fail("equation '" + equation + "' gives one letter two sizes");
+      int64_t size = t.x.dim(int64_t(d)), before = sizes.try_emplace(l, size).first->second;
+      bool isSame = size == t.x.dim(int64_t(t.letters.find(l))); // of the same letter before in this operand
+      if (!isSame || (before != size && before != 1 && size != 1)) return c.fail("equation '" + equation + "' gives one letter two sizes");
+      sizes[l] = std::max(before, size);
     }
     if (terms[i].contains("...")) dots = std::max(dots, size_t(t.x.rank()) - (terms[i].size() - terms[i].count(' ') - 3));
     all += t.letters;
     takeDiagonals(c, t);
     operands.push_back(std::move(t));
   }
+  for (Lettered &o : operands) dropOnes(c, o, sizes);
   // PyTorch promotes operands of several types, and its exporters write them as they were given.
   if (llvm::any_of(operands, [](const Lettered &o) { return o.x.isFloat(); }))
     for (Lettered &o : operands)

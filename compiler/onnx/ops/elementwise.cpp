@@ -43,8 +43,8 @@ Val rounded(NodeContext &c, const Val &x) {
   Val half = c.e.mul(r, like(c, 0.5, r));
   Val odd = c.e.compare(P::ne, half, c.e.unary<nn::FloorOp>(half));
   Val tie = c.e.compare(P::eq, up, r);
-  Val whole = c.e.compare(P::eq, c.e.unary<nn::FloorOp>(x), x); // of large ones the sum with 1/2 is another
-  return c.e.select(whole, x, c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r));
+  Val down = c.e.unary<nn::FloorOp>(x), whole = c.e.compare(P::eq, down, x); // of large ones the sum with 1/2 is another
+  return c.e.select(whole, down, c.e.select(c.e.binary<nn::AndOp>(odd, tie), c.e.sub(r, like(c, 1, r)), r));
 }
 
 namespace {

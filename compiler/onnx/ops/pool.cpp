@@ -1,5 +1,6 @@
 //===- pool.cpp - means and maxima of windows -----------------------------------------------------===//
 #include "compiler/onnx/ops/window.h"
+#include "compiler/onnx/origin.h"
 #include <cmath>
 
 namespace zero::onnx {
@@ -71,6 +72,15 @@ Val counts(NodeContext &c, const Val &x, Window g) {
   return sumOfTaps(c, c.e.full(shape, 1, x.element()), g);
 }
 
+/// What PyTorch's call says that sums are divided by in place of the size of a window, which its newer exporter drops; 0: nothing.
+double divisorOf(const Node &node) {
+  double divisor = 0;
+  for (StringRef function : {"avg_pool2d.default", "avg_pool3d.default"})
+    if (auto call = argumentsOf(node, function); call.size() > 2 && (call.end()[-2] == "True" || call.end()[-2] == "False"))
+      if (call.back().getAsDouble(divisor)) divisor = 0;
+  return divisor;
+}
+
 template <bool average> Vals pool(NodeContext &c) {
   constexpr auto kind = average ? nn::ReductionKind::sum : nn::ReductionKind::max;
   Val x = c.in(0);
@@ -82,14 +92,15 @@ template <bool average> Vals pool(NodeContext &c) {
   g.kernel = *kernel;
   if (!window(c, x, g, c.integer("ceil_mode", 0))) return {};
   if (c.node.outputs.size() > 1 && !c.node.outputs[1].empty()) return c.fail("the places of the maxima are not supported");
-  if (Shape(g.kernel) == x.shape().drop_front(2) && llvm::all_of(g.out, [](int64_t n) { return n == 1; }) &&
+  double divisor = average ? divisorOf(c.node) : 0;
+  if (divisor == 0 && Shape(g.kernel) == x.shape().drop_front(2) && llvm::all_of(g.out, [](int64_t n) { return n == 1; }) &&
       llvm::all_of(g.before, [](int64_t n) { return n == 0; }) && llvm::all_of(g.dilation, [](int64_t n) { return n == 1; }))
     return {allAtOnce<kind>(c, x)};
   if (g.taps > kMostTaps)
     return c.fail("windows of " + llvm::Twine(g.taps) + " elements are not supported (at most " + llvm::Twine(kMostTaps) + ")");
   if (!average) return {largestOfWindow(c, x, g)};
   Val all = sumOfTaps(c, x, g);
-  return {all ? c.e.div(all, counts(c, x, g)) : Val()};
+  return {all ? c.e.div(all, divisor != 0 ? c.e.scalar(divisor, x.element()) : counts(c, x, g)) : Val()};
 }
 
 } // namespace

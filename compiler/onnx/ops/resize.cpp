@@ -19,7 +19,7 @@ struct Sampling {
     Real x = Real(i), half = Real(0.5);
     if (coordinates == "half_pixel") return (x + half) / scale - half;
     if (coordinates == "pytorch_half_pixel") return to > 1 ? (x + half) / scale - half : Real(0);
-    if (coordinates == "align_corners") return to == 1 ? Real(0) : x * Real(from - 1) / (scale * Real(from) - 1);
+    if (coordinates == "align_corners") return to == 1 ? Real(0) : x * Real(from - 1) / Real(to - 1); // in onnxruntime and PyTorch
     if (coordinates == "asymmetric") return x / scale;
     if (coordinates == "tf_half_pixel_for_nn") return (x + half) / scale;
     if (coordinates == "half_pixel_symmetric") {
