@@ -71,9 +71,10 @@ bool Forms::chooseTiled(Tiling tiled) {
 /// The best that fits copies nothing, or its copies hide behind computation but for a percent, placed as well, and nothing is made again:
 /// tiles, which compute no less, could not be faster. `next`: what is tried else, found out ahead meanwhile.
 bool Forms::tilesGainNothing(const std::vector<Trials::Part> &next) {
-  if (!fitting.empty() && fitting[0].copied == 0) return true;
+  bool keepsAll = !fitting.empty() && !fitting[0].settings.keepBytes;
+  if (keepsAll && fitting[0].copied == 0) return true;
   trials.lookAhead(next);
-  bool nothing = !fitting.empty() && !fitting[0].settings.keepBytes && Refine(trials, budgets).hides(fitting[0]);
+  bool nothing = keepsAll && Refine(trials, budgets).hides(fitting[0]);
   if (nothing) trials.lookAhead({});
   return nothing;
 }

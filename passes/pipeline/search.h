@@ -64,6 +64,7 @@ struct Trial {
   simulate::StepTime time{};              // of such a step, as estimated; 0 for one of which nobody has asked
   std::array<ByTier, kKept> rests{};      // bytes
   std::vector<shard::Removal> removals{}; // of what may rest in any tier
+  uint64_t keptActivations = 0;           // bytes for backward, where blocks are made again
   uint64_t leastGathered = 0;             // bytes of the smallest bucket that is gathered; UINT64_MAX if none is
 
   uint64_t bytesOf(Kept kept) const { return rests[kept][0] + rests[kept][1] + rests[kept][2]; }

@@ -125,7 +125,7 @@ std::optional<Trial> Tiers::sizeKept() {
   if (!trials.fits(none)) return std::nullopt;
   auto made = int64_t(trials.made(onDevice()).need.of(Tier::device) - none.need.of(Tier::device));
   return grow(none, made, [&](int64_t kept) {
-    settings.keepBytes = uint64_t(kept);
+    settings.keepBytes = none.keptActivations + uint64_t(kept);
     return settings;
   });
 }
