@@ -55,6 +55,9 @@ std::vector<std::string> checkpointsToResume(const std::string &directory);
 std::string saveCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous);
 
+// Bytes of the tensors in all files of one, with what fills up buckets.
+uint64_t checkpointBytes(const plan::Plan &plan);
+
 // On rank 0, with the lock: removes what killed runs have left.
 void removeLeftovers(const std::string &directory);
 

@@ -120,6 +120,12 @@ void writeWhole(const Rank &rank, const FrozenSums &frozen, const std::string &d
 
 } // namespace
 
+uint64_t checkpointBytes(const plan::Plan &plan) {
+  uint64_t bytes = 0;
+  for (const plan::Bucket &bucket : plan.buckets()) bytes += savedTensors(bucket).size() * bucket.elements() * sizeof(float);
+  return bytes;
+}
+
 std::string saveCheckpoint(const Rank &rank, const FrozenSums &frozen, const std::string &directory, const Progress &progress,
                            const std::optional<std::string> &previous) {
   std::string final = (fs::path(directory) / fmt::format("step-{}", progress.step)).string(), partial = final + ".partial";

@@ -4,6 +4,7 @@
 //
 // A peer that dies or fails must not leave the others waiting: an implementation ends the whole run.
 #pragma once
+#include "runtime/comm/neighbours.h"
 #include "runtime/plan/error.h"
 #include <cstddef>
 #include <cstdint>
@@ -55,10 +56,7 @@ public:
   virtual ~CommunicatorFactory() = default;
   virtual int rank() const = 0;
   virtual int world() const = 0;
-  // Ranks on this machine, itself included: they share its processors and its memory.
-  virtual int ranksHere() const = 0;
-  // This one's number among them.
-  virtual int rankHere() const = 0;
+  virtual Neighbours neighbours() const = 0;
   // Who the ranks are, as long as the factory is there; null in a world of one.
   virtual const Peers *peers() const { return nullptr; }
   // Collective over all ranks, in the same order everywhere.

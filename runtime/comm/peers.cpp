@@ -5,6 +5,7 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>
+#include <sched.h>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -18,6 +19,10 @@ Peer Peers::self() {
   peer.process = ::getpid();
   struct stat space {};
   if (::stat("/proc/self/ns/pid", &space) == 0) peer.processSpace = space.st_ino;
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    for (size_t i = 0; i < peer.processors.size(); ++i) peer.processors[i] = CPU_ISSET(i, &allowed);
   return peer;
 }
 
@@ -33,16 +38,26 @@ bool Peers::isHere(int rank) const {
   return std::strcmp(peer.host, me.host) == 0;
 }
 
-int Peers::here() const {
-  int count = 0;
-  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) count += isHere(rank);
-  return count;
+Neighbours Peers::neighbours() const {
+  Neighbours found{0, 0, 0, processors()};
+  for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) {
+    if (!isHere(rank)) continue;
+    ++found.all;
+    found.before += rank < own;
+    // Containers have process numbers of their own. Other groups may lie within one that has the limit.
+    found.container += all[static_cast<size_t>(rank)].processSpace == all[static_cast<size_t>(own)].processSpace;
+  }
+  return found;
 }
 
-int Peers::hereBefore() const {
-  int count = 0;
-  for (int rank = 0; rank < own; ++rank) count += isHere(rank);
-  return count;
+double Peers::processors() const {
+  double mine = 0;
+  for (size_t i = 0; i < Peer().processors.size(); ++i) {
+    int sharers = 0;
+    for (int rank = 0; rank < static_cast<int>(all.size()); ++rank) sharers += isHere(rank) && all[static_cast<size_t>(rank)].processors[i];
+    if (all[static_cast<size_t>(own)].processors[i]) mine += 1.0 / sharers;
+  }
+  return mine;
 }
 
 PeerState Peers::state(int rank) const {

@@ -59,6 +59,7 @@ public:
 
   uint64_t countedLabels(int index, uint64_t sample) const override {
     std::optional<int64_t> ignored = ignoredLabel(plan, plan.inputs(index));
+    if (!ignored || *ignored < 0) return sequence; // no token is
     uint64_t counted = 0;
     for (uint64_t i = 0; i < sequence; ++i) counted += integerAt(type, at(sample), i + 1) != ignored;
     return counted;

@@ -3,6 +3,7 @@
 #include "runtime/plan/target.h"
 #include "runtime/process/processors.h"
 #include <algorithm>
+#include <fmt/format.h>
 #include <sched.h>
 #include <thread>
 
@@ -15,19 +16,35 @@ std::string builtIn() {
   return names;
 }
 
+int online() { return static_cast<int>(std::thread::hardware_concurrency()); }
+
+// By a share of processors' time, which the ranks of a container have together; what a rank is bound to is its own.
+bool isLimitedByGroup() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return static_cast<int>(processors()) < (sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online());
+}
+
 } // namespace
 
 int threadsOf(const DeviceOptions &options) {
   if (options.threads < 0 || options.threads > 4096)
     throw Error("cannot run with " + std::to_string(options.threads) + " threads; give --threads a number from 1 to 4096");
   if (options.threads) return options.threads;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int online = static_cast<int>(std::thread::hardware_concurrency());
-  int allowed = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online; // more than the set holds
-  int mine = allowed < online ? allowed : allowed / options.ranksHere, given = static_cast<int>(processors());
-  if (given < allowed) mine = std::min(mine, given / options.ranksHere); // by a control group, which the ranks of a container share
-  return std::max(1, mine);
+  const Neighbours &neighbours = options.neighbours;
+  double mine = neighbours.processors > 0 ? neighbours.processors + 1e-6 : double(online()) / neighbours.all; // a sum of fractions
+  mine = std::min(mine, double(processors()) / (isLimitedByGroup() ? neighbours.container : 1));
+  return std::max(1, static_cast<int>(mine));
+}
+
+std::string noteOnProcessors(const DeviceOptions &options) {
+  const Neighbours &neighbours = options.neighbours;
+  double fair = double(online()) / neighbours.all;
+  if (neighbours.all == 1 || neighbours.processors == 0 || 2 * neighbours.processors > fair) return "";
+  return fmt::format(
+      "rank {} may use {} of this machine's {} processors, where a fair part for each of the {} ranks here were {}: who launched "
+      "them has bound them (mpirun --bind-to none does not; Slurm gives more with --cpus-per-task)",
+      options.rank, std::max(1, static_cast<int>(neighbours.processors + 1e-6)), online(), neighbours.all, static_cast<int>(fair));
 }
 
 void Device::loadHostKernels(std::span<const std::byte>, std::span<const KernelSymbol>, const plan::Target &) {

@@ -1,6 +1,7 @@
 // The kinds of device this program was built with: the one table that names them (built_in/, one for each way to build it). A new kind is
 // an implementation of Device and a row of the table.
 #pragma once
+#include "runtime/comm/neighbours.h"
 #include "runtime/device/device.h"
 #include <functional>
 #include <memory>
@@ -18,8 +19,7 @@ struct MeasuredTable {
 
 struct DeviceOptions {
   int threads = 0;                               // of the host's processors; 0: as many as this process may use
-  int ranksHere = 1;                             // ranks that share this machine's processors and memory
-  int rankHere = 0;                              // this one's number among them
+  Neighbours neighbours{};                       // with whom this rank shares its machine
   int rank = 0;                                  // of all of the run
   std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
   std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
@@ -28,8 +28,10 @@ struct DeviceOptions {
 };
 
 // How many threads of the host compute: as many as were asked for, or the processors this process may use, shared fairly with the other
-// ranks of this machine unless they were bound apart. Throws a sentence for a number that makes no sense.
+// ranks of this machine that may use them too. Throws a sentence for a number that makes no sense.
 int threadsOf(const DeviceOptions &options);
+// What people should know of the processors that a rank was bound to by who launched it; empty: nothing.
+std::string noteOnProcessors(const DeviceOptions &options);
 
 struct DeviceKind {
   plan::Target::Kind kind;

@@ -15,7 +15,7 @@
 namespace zero::runtime {
 namespace {
 
-constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 constexpr std::array kErrors{SIGPIPE, SIGXFSZ}; // said as the error of a write
 
 std::atomic<int> arrived = 0;

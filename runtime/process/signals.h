@@ -6,7 +6,8 @@
 namespace zero::runtime {
 
 // Early in main, before any other thread exists, because threads inherit what is blocked. From here on
-// - SIGINT, SIGTERM, SIGHUP and SIGUSR1 are waited for, except those that were ignored (nohup, a shell's background job). They end the
+// - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are waited for, except those that were ignored (nohup, a shell's background job). They end
+// the
 //   process as they would have, until catchInterrupts();
 // - a broken pipe and a limit on the size of files show as the error of a write;
 // - a mapped file that shrinks, or whose disk fails, ends the process with a sentence.

@@ -41,6 +41,13 @@ std::string freeName(const std::string &path) {
     if (std::string name = fmt::format("{}.{}", path, number); ::lstat(name.c_str(), &info) != 0) return name;
 }
 
+// Such as /dev/stdout behind `>> log`: it holds what others have said as well.
+bool isOurOutput(const struct stat &file) {
+  for (int fd : {STDOUT_FILENO, STDERR_FILENO})
+    if (struct stat info = {}; ::fstat(fd, &info) == 0 && info.st_dev == file.st_dev && info.st_ino == file.st_ino) return true;
+  return false;
+}
+
 Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
 
 } // namespace
@@ -77,7 +84,7 @@ void Metrics::open() {
 void Metrics::begin(std::optional<uint64_t> resumed, bool stays) {
   struct stat info = {};
   if (::fstat(fd->get(), &info) != 0) throw cannotWrite(path);
-  if (!S_ISREG(info.st_mode)) return;
+  if (!S_ISREG(info.st_mode) || isOurOutput(info)) return;
   // The lock is the system's and ends with the process; file systems that know no locks are trusted.
   if (::flock(fd->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw Error(fmt::format("--metrics '{}' is being written by another run; name another file", path));

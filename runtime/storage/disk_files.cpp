@@ -57,9 +57,11 @@ bool writesInPlace(int fd) {
   return ::fstatfs(fd, &info) == 0 && (info.f_type == EXT4_SUPER_MAGIC || info.f_type == XFS_SUPER_MAGIC || info.f_type == TMPFS_MAGIC);
 }
 
+// File systems that have no size do not tell.
 uint64_t freeIn(int fd) {
   struct statvfs info = {};
-  return ::fstatvfs(fd, &info) == 0 ? uint64_t(info.f_bavail) * info.f_frsize : 0;
+  if (::fstatvfs(fd, &info) != 0) return 0;
+  return info.f_blocks ? uint64_t(info.f_bavail) * info.f_frsize : UINT64_MAX;
 }
 
 } // namespace

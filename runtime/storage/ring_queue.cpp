@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <liburing.h>
+#include <memory>
 #include <string>
 #include <sys/uio.h>
 #include <vector>
@@ -28,9 +29,10 @@ class RingQueue final : public RequestQueue {
 public:
   explicit RingQueue(std::span<const int> files) : depth_(kDepthOfADisk * static_cast<uint32_t>(files.size())) {
     if (int failed = io_uring_queue_init(depth_, &ring, 0)) refuse("make a queue", -failed);
-    if (int failed = io_uring_register_files(&ring, files.data(), static_cast<unsigned>(files.size()))) {
+    int failed = knowsRequests() ? io_uring_register_files(&ring, files.data(), static_cast<unsigned>(files.size())) : -ENOSYS;
+    if (failed) {
       io_uring_queue_exit(&ring);
-      refuse("register files", -failed);
+      refuse(failed == -ENOSYS ? "read and write" : "register files", -failed);
     }
   }
   ~RingQueue() override { io_uring_queue_exit(&ring); }
@@ -86,6 +88,12 @@ public:
   }
 
 private:
+  // Linux has them since 5.6, and says so; before that it has io_uring with fewer.
+  bool knowsRequests() {
+    std::unique_ptr<io_uring_probe, decltype(&io_uring_free_probe)> probe(io_uring_get_probe_ring(&ring), io_uring_free_probe);
+    return probe && io_uring_opcode_supported(probe.get(), IORING_OP_READ) && io_uring_opcode_supported(probe.get(), IORING_OP_WRITE);
+  }
+
   // The registered part that all of it lies in, or −1.
   int regionOf(const Request &request) const {
     for (size_t i = 0; i < regions.size(); ++i) {

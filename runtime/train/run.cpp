@@ -72,7 +72,7 @@ void Run::start(int threads) {
     settings.emplace_back("the number of samples in a step", fmt::format("{}", setup.feeder->globalBatch()));
   }
   if (setup.device->tune) settings.emplace_back("the table of algorithms beside the plan", textOf(setup.measured)); // they decide bits
-  if (setup.resumedFrom) changed = changes(at.settings, settings);
+  if (setup.resumedFrom && at.step < setup.steps) changed = changes(at.settings, settings);
   at.settings = std::move(settings);
   checkpoints.emplace(options, setup, rank, frozen, keep);
 }

@@ -166,11 +166,14 @@ std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Pl
   return {folder.empty() ? "." : folder};
 }
 
-void tryResults(const TrainOptions &options, const plan::Plan &plan) {
+void tryResults(const TrainOptions &options, const plan::Plan &plan, uint64_t steps) {
   checkWritable("--metrics", options.metrics, Written::ByLine);
   if (options.exportTo) tryWriting("--export", exportedFiles(plan, *options.exportTo, exported(options)));
   if (options.gradients) tryWriting("--gradients", {{*options.gradients}});
   if (options.trace) tryWriting("--trace", {{*options.trace}});
+  // The first, or one beside those that stay: that there is no room would else show when the steps are done.
+  if (options.checkpoint && steps > 0)
+    tryWriting("--checkpoint", {{(fs::path(*options.checkpoint) / "room").string(), checkpointBytes(plan)}});
 }
 
 } // namespace zero::runtime

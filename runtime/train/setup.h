@@ -44,7 +44,7 @@ void prepare(const TrainOptions &options, int world, Setup &setup);
 std::vector<std::string> diskFolders(const TrainOptions &options, const plan::Plan &plan);
 
 // On rank 0, after prepare(): throws a sentence if a result cannot be written where it shall appear. Each is begun and removed again:
-// there is no other way to know.
-void tryResults(const TrainOptions &options, const plan::Plan &plan);
+// there is no other way to know. Of checkpoints one, if `steps` are to be made.
+void tryResults(const TrainOptions &options, const plan::Plan &plan, uint64_t steps);
 
 } // namespace zero::runtime

@@ -92,7 +92,7 @@ TEST(Communicator, SumsGoInSlices) {
     checkCollectives(*comm, 300000, slice); // of which a part travels while another is summed
 }
 
-TEST(Communicator, RanksKnowWhoSharesTheirMachine) { EXPECT_EQ(world->ranksHere(), world->world()); }
+TEST(Communicator, RanksKnowWhoSharesTheirMachine) { EXPECT_EQ(world->neighbours().all, world->world()); }
 
 TEST(Communicator, LongMessagesAreSplit) {
   auto comm = world->create();

@@ -120,12 +120,28 @@ TEST(PeersTest, MachinesAreToldByTheirStart) {
   EXPECT_EQ(std::strlen(me.machine), 36u);
   std::strcpy(container.host, "container");
   std::strcpy(otherMachine.machine, "0b9af2d5-8ad3-4d4c-a8a0-3ff3ad0b0b42");
-  EXPECT_EQ(Peers({me, container, otherMachine}, 0).here(), 2);
+  EXPECT_EQ(Peers({me, container, otherMachine}, 0).neighbours().all, 2);
   EXPECT_EQ(Peers({me, otherMachine}, 0).state(1), PeerState::Unknown);
   silent.machine[0] = 0; // then the name is all there is
-  EXPECT_EQ(Peers({me, silent}, 0).here(), 2);
+  EXPECT_EQ(Peers({me, silent}, 0).neighbours().all, 2);
   std::strcpy(silent.host, "another-machine");
-  EXPECT_EQ(Peers({me, silent}, 0).here(), 1);
+  EXPECT_EQ(Peers({me, silent}, 0).neighbours().all, 1);
+}
+
+// mpirun binds ranks to cores, or several of them to one socket; of two pods each has limits of its own.
+TEST(PeersTest, ProcessorsAreDividedAmongThoseWhoMayRunThere) {
+  Peer first = Peers::self(), second = first, pod = first;
+  first.processors = 0b1111, second.processors = 0b1111, pod.processors = 0b110000;
+  ++pod.processSpace;
+  Neighbours socket = Peers({first, second, pod}, 1).neighbours(), other = Peers({first, second, pod}, 2).neighbours();
+  EXPECT_EQ(socket.processors, 2);
+  EXPECT_EQ(socket.container, 2);
+  EXPECT_EQ(socket.before, 1);
+  EXPECT_EQ(other.processors, 2);
+  EXPECT_EQ(other.container, 1);
+  EXPECT_EQ(other.all, 3);
+  pod.processors = 0b111111;
+  EXPECT_DOUBLE_EQ(Peers({first, second, pod}, 0).neighbours().processors, 4 / 3.0);
 }
 
 TEST_F(PatienceTest, GivesUpWhereNothingMoves) {

@@ -42,7 +42,7 @@ protected:
           "cache 1\ninactive_file 1\nactive_file 1\ntotal_inactive_file " + std::to_string(inactive) + "\ntotal_active_file 0\n");
   }
   void expect(uint64_t bytes, const std::string &group) {
-    AvailableMemory found = availableMemory(root / "");
+    AvailableMemory found = availableMemory({}, root / "");
     EXPECT_EQ(found.bytes, bytes);
     EXPECT_EQ(found.group, group);
   }

@@ -45,7 +45,9 @@ TEST(Signals, ThreadsMadeLaterHaveThemBlockedAndChildrenHaveNot) {
   EXPECT_EQ(inAProcess([] {
               ownSignals();
               bool inThread = false;
-              std::thread([&] { inThread = blocked(SIGINT) && blocked(SIGTERM) && blocked(SIGHUP) && blocked(SIGUSR1); }).join();
+              std::thread([&] {
+                inThread = blocked(SIGINT) && blocked(SIGTERM) && blocked(SIGHUP) && blocked(SIGUSR1) && blocked(SIGUSR2);
+              }).join();
               if (!inThread || !ignored(SIGPIPE) || !ignored(SIGXFSZ)) return 1;
               return inAProcess([] { return blocked(SIGTERM) || blocked(SIGINT) || ignored(SIGPIPE) || ignored(SIGXFSZ) ? 2 : 0; });
             }),

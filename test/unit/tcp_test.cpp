@@ -329,7 +329,7 @@ TEST_F(Rendezvous, StrangersAreSentOffAndTheRunStarts) {
   EXPECT_SAYS(said, "does not speak as zerorun does");
   EXPECT_SAYS(said, "sent a message of the unknown kind 77");
   EXPECT_SAYS(said, "announced a message of 4000000000 bytes, where at most 56 can be");
-  EXPECT_SAYS(said, "speaks version 77 of zerorun's protocol, where this one speaks version 2; start the same zerorun everywhere");
+  EXPECT_SAYS(said, "speaks version 77 of zerorun's protocol, where this one speaks version 3; start the same zerorun everywhere");
   EXPECT_SAYS(said, "sent something else than a greeting");
   EXPECT_SAYS(said, "and for something else");
   EXPECT_SAYS(said, "calls itself rank 9 of 2");

@@ -35,13 +35,28 @@ TEST(Results, AnExportThatFindsNoRoomIsRefused) {
   parameter->set_name("w"), parameter->add_shape(1000);
   TrainOptions options;
   options.exportTo = folder / "new/w.safetensors";
-  auto refused = [&] { return refusalOf([&] { tryResults(options, plan); }); };
+  auto refused = [&] { return refusalOf([&] { tryResults(options, plan, 1); }); };
   EXPECT_EQ(refused(), "");
   {
     test::FullDisk full(2000);
     EXPECT_NE(refused().find("w.safetensors' could not be written: cannot make"), std::string::npos) << refused();
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+}
+
+TEST(Results, ACheckpointThatFindsNoRoomIsRefused) {
+  test::Folder folder;
+  plan::Plan plan;
+  plan::Bucket *bucket = plan.add_buckets();
+  bucket->set_elements(1000), bucket->set_trainable(true);
+  for (auto role : {plan::StateTensor::MASTER, plan::StateTensor::FIRST_MOMENT}) bucket->add_tensors()->set_role(role);
+  TrainOptions options;
+  options.checkpoint = folder / "c";
+  test::FullDisk full(6000);
+  auto refused = [&](uint64_t steps) { return refusalOf([&] { tryResults(options, plan, steps); }); };
+  EXPECT_NE(refused(1).find("--checkpoint '"), std::string::npos) << refused(1);
+  EXPECT_EQ(refused(0), "");
+  EXPECT_FALSE(std::filesystem::exists(folder / "c"));
 }
 
 TEST(Schedule, RisesThenFalls) {

@@ -208,7 +208,7 @@ TEST_F(Zerorun, TheSignalOfBatchSystemsReachesAllRanks) {
 
 // A thread that could be interrupted may be inside the library of products, whose stack pointer lies in the heap.
 TEST_F(Zerorun, NoThreadCanBeInterrupted) {
-  constexpr uint64_t kStops = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | 1 << (SIGHUP - 1) | 1 << (SIGUSR1 - 1);
+  constexpr uint64_t kStops = 1 << (SIGINT - 1) | 1 << (SIGTERM - 1) | 1 << (SIGHUP - 1) | 1 << (SIGUSR1 - 1) | 1 << (SIGUSR2 - 1);
   auto ranks = [&] { // processes that run in the test's folder
     std::vector<std::filesystem::path> found;
     std::error_code gone;

@@ -45,11 +45,12 @@ static int run(int argc, char **argv) {
         if (d.subject() == zero::pipeline::kMemoryDecision || d.subject() == zero::pipeline::kFormDecision)
           std::cout << "chosen: " << d.choice() << "\n  " << d.reason() << "\n\n";
       std::string disk = zero::inspect::memoryOf(plan, zero::plan::DISK).total() ? " --disk-path DIR" : "";
+      std::string clip = line.compile.clip == "always" ? " --clip NORM" : "";
       std::string run = plan.world() > 1 ? "mpirun -np " + std::to_string(plan.world()) + " zerorun " : "zerorun ";
       std::cout << "wrote " << line.output
                 << (line.compile.target == zero::plan::Target::SIM
                         ? ", for no machine: to be read, judged and counted, with zero-inspect\n"
-                        : "; to train: " + run + line.output + " --data FILE --steps N" + disk + "\n");
+                        : "; to train: " + run + line.output + " --data FILE --steps N" + clip + disk + "\n");
     }
     if (line.timing) {
       for (const auto &[phase, seconds] : report.seconds) std::cerr << "zeroc: " << phase << " " << seconds << " s\n";

@@ -1,5 +1,6 @@
 #include "runtime/comm/local/local.h"
 #include "runtime/comm/ordered_sum.h"
+#include "runtime/comm/peers.h"
 #include "runtime/files/lock_file.h"
 #include <cstdio>
 #include <cstring>
@@ -31,8 +32,7 @@ class LocalFactory final : public CommunicatorFactory {
 public:
   int rank() const override { return 0; }
   int world() const override { return 1; }
-  int ranksHere() const override { return 1; }
-  int rankHere() const override { return 0; }
+  Neighbours neighbours() const override { return Peers({Peers::self()}, 0).neighbours(); }
   std::unique_ptr<Communicator> create() override { return std::make_unique<LocalCommunicator>(); }
   void abort() override {
     std::fflush(nullptr);

@@ -125,8 +125,7 @@ public:
   }
   int rank() const override { return self; }
   int world() const override { return size; }
-  int ranksHere() const override { return known->here(); }
-  int rankHere() const override { return known->hereBefore(); }
+  Neighbours neighbours() const override { return known->neighbours(); }
   const Peers *peers() const override { return known.get(); }
   std::unique_ptr<Communicator> create() override {
     base->barrier(); // making a communicator waits for all ranks inside MPI, where nobody could say for whom

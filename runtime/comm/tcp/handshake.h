@@ -21,7 +21,7 @@ enum class Kind : uint32_t {
   Refusal,   // instead of it: the sentence why there will be no run
   Denied,    // to one that does not know the secret
 };
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 struct FrameHeader {
   std::array<char, 8> magic{'z', 'e', 'r', 'o', 'r', 'u', 'n', '\n'};
@@ -34,9 +34,9 @@ struct FrameHeader {
 using Nonce = std::array<uint8_t, 32>; // drawn anew for each connection by each of the two
 
 struct Hello {
-  Kind purpose{};                          // Join or Link
+  Kind purpose{};                           // Join or Link
   uint32_t rank = 0, world = 0, callee = 0; // the caller's, and whom it calls
-  uint32_t mesh = 0;                       // of a Link
+  uint32_t mesh = 0;                        // of a Link
   uint32_t zero = 0;
   Nonce nonce{};
 };

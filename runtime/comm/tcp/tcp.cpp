@@ -19,8 +19,7 @@ public:
 
   int rank() const override { return self; }
   int world() const override { return static_cast<int>(meeting.peers.size()); }
-  int ranksHere() const override { return known.here(); }
-  int rankHere() const override { return known.hereBefore(); }
+  Neighbours neighbours() const override { return known.neighbours(); }
   const Peers *peers() const override { return &known; }
   std::unique_ptr<Communicator> create() override { return std::make_unique<TcpCommunicator>(meshes.connect(), known, self); }
   void closeListeners() override { meshes.close(); }

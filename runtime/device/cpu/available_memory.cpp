@@ -51,12 +51,16 @@ uint64_t leftIn(const Version &version, const std::string &folder) {
 
 } // namespace
 
-AvailableMemory availableMemory(const std::string &root) {
+std::string AvailableMemory::sharers() const {
+  return ranks == 1 ? "" : " for the " + std::to_string(ranks) + " ranks of this " + (group.empty() ? "machine" : "container or machine");
+}
+
+AvailableMemory availableMemory(const Neighbours &neighbours, const std::string &root) {
   uint64_t machine = valueOf(root + "/proc/meminfo", "MemAvailable:");
-  AvailableMemory least{machine ? machine * 1024 : kUnlimited, ""};
+  AvailableMemory least{machine ? machine * 1024 : kUnlimited, "", neighbours.all};
   for (const ControlGroup &group : controlGroups("memory", root)) {
-    uint64_t left = leftIn(group.second ? kSecond : kFirst, root + group.folder);
-    if (left < least.bytes) least = {left, group.folder};
+    AvailableMemory left{leftIn(group.second ? kSecond : kFirst, root + group.folder), group.folder, neighbours.container};
+    if (left.ofEach() < least.ofEach()) least = left;
   }
   return least;
 }

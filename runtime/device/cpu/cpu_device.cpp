@@ -22,7 +22,7 @@ std::string inMiB(uint64_t bytes) {
 class CpuDevice final : public Device {
 public:
   CpuDevice(int threads, const DeviceOptions &options)
-      : ranksHere(options.ranksHere), disk(options.diskPaths, options.rank), executor(threads) {
+      : neighbours(options.neighbours), onProcessors(noteOnProcessors(options)), disk(options.diskPaths, options.rank), executor(threads) {
     // The product library allocates its packing room in every call: keep freed memory instead of returning it.
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -47,7 +47,6 @@ public:
   // Memory is given by the system only when it is first written, so what is too much is refused here, before the first
   // arena is filled: all ranks of this machine are about to ask for the same. What the process has already is not asked for again.
   void requireMemory(const std::string &name, uint64_t bytes) const {
-    auto ranks = static_cast<uint64_t>(ranksHere);
     uint64_t arenas = promised + bytes, more = arenas + beside;
     auto refuse = [&](const std::string &why, uint64_t left) {
       constexpr uint64_t disks = 32 << 20;                           // bytes that a run with state on disk may take beside this one's
@@ -57,13 +56,13 @@ public:
                   (room ? "with --device-memory " + std::to_string(room) + "M, which leaves the rest on disk, " : "") +
                   "for more machines, a higher --stage or a smaller batch, or raise the limit");
     };
-    AvailableMemory available = availableMemory();
-    if (more > available.bytes / ranks)
+    AvailableMemory available = availableMemory(neighbours);
+    if (more > available.ofEach())
       refuse((available.group.empty()
                   ? "this machine has " + inMiB(available.bytes) + " of memory left"
                   : "the memory limit of the control group '" + available.group + "' leaves " + inMiB(available.bytes)) +
-                 (ranks > 1 ? " for the " + std::to_string(ranks) + " ranks of this machine" : ""),
-             available.bytes / ranks);
+                 available.sharers(),
+             available.ofEach());
     if (AvailableAddresses addresses = availableAddresses(); addresses.flag && more > addresses.bytes)
       refuse("its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(addresses.bytes),
              addresses.bytes);
@@ -117,14 +116,16 @@ public:
   DiskTraffic diskTraffic() const override { return disk.traffic(); }
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = disk.notes();
-    if (std::string note = executor.note(); !note.empty()) notes.push_back(note);
+    for (const std::string &note : {executor.note(), onProcessors})
+      if (!note.empty()) notes.push_back(note);
     return notes;
   }
 
 private:
   void *pointer(Address address) const { return arenas[address.arena].data() + address.offset; }
 
-  int ranksHere;
+  Neighbours neighbours;
+  std::string onProcessors;        // what people should know of them
   uint64_t promised = 0;           // bytes of all arenas in memory
   uint64_t held = 0, beside = 0;   // bytes this process had when the device was made, and will take beside arenas
   std::vector<MappedArena> arenas; // empty: of those on disk

@@ -1,5 +1,6 @@
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/plan/start_thread.h"
+#include "runtime/process/processors.h"
 #include <mutex>
 #include <utility>
 
@@ -19,7 +20,7 @@ uint32_t waitWhile(const std::atomic<uint32_t> &word, uint32_t old, int spins) {
 }
 
 // About 50 microseconds. With more threads than processors spinning only delays the one being waited for.
-int spinsFor(int threads) { return threads <= static_cast<int>(std::thread::hardware_concurrency()) ? 1000 : 1; }
+int spinsFor(int threads) { return threads <= static_cast<int>(processors()) ? 1000 : 1; }
 
 } // namespace
 

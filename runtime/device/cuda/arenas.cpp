@@ -19,8 +19,8 @@ uint64_t roundUp(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 } // namespace
 
-Arenas::Arenas(const Gpu &gpu, int ranksHere)
-    : gpu(gpu), driver(Driver::get()), ranksHere(ranksHere), stream(makeStream()),
+Arenas::Arenas(const Gpu &gpu, const Neighbours &neighbours)
+    : gpu(gpu), driver(Driver::get()), neighbours(neighbours), stream(makeStream()),
       staging(allocatePinned(kPieceBytes, "state on its way to the GPU")) {}
 
 uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t bytes) {
@@ -42,7 +42,7 @@ uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t byt
     // allocation takes and gives back small ones one by one, a hundred gibibytes in a minute and more.
     arena.host = MappedArena(name, bytes);
     std::byte *start = arena.host.data();
-    auto threads = static_cast<int>(processors()) / ranksHere;
+    auto threads = static_cast<int>(processors()) / neighbours.all;
     inParts(bytes, kPart, threads, "a thread that clears memory",
             [&](uint64_t begin, uint64_t end) { std::memset(start + begin, 0, end - begin); });
     arena.pinned = pin(start, roundUp(bytes), what);
@@ -54,12 +54,11 @@ uint32_t Arenas::allocate(const std::string &name, plan::Tier tier, uint64_t byt
 
 // Pinned memory is there at once, so that what is too much would have the system end a process.
 void Arenas::requireHostMemory(const std::string &what, uint64_t bytes) const {
-  AvailableMemory available = availableMemory();
-  uint64_t left = available.bytes / static_cast<uint64_t>(ranksHere);
-  if (bytes <= left) return;
+  AvailableMemory available = availableMemory(neighbours);
+  if (bytes <= available.ofEach()) return;
   throw Error(what + " takes " + inMiB(bytes) + " of host memory, but " +
               (available.group.empty() ? "this machine has" : "the memory limit of the control group '" + available.group + "' leaves") +
-              " " + inMiB(available.bytes) + (ranksHere > 1 ? " for the " + std::to_string(ranksHere) + " ranks of this machine" : "") +
+              " " + inMiB(available.bytes) + available.sharers() +
               "; compile with a smaller --host-memory, which leaves the rest on disk, or for more machines");
 }
 

@@ -1,5 +1,6 @@
 // Arenas in the memory of the GPU and, pinned so that the GPU reaches it, of the host; and what goes in and out of them from outside.
 #pragma once
+#include "runtime/comm/neighbours.h"
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/device/cuda/handles.h"
@@ -13,8 +14,8 @@ namespace zero::runtime::cuda {
 
 class Arenas {
 public:
-  // `ranksHere`: that share the host's memory.
-  Arenas(const Gpu &gpu, int ranksHere);
+  // `neighbours`: with whom the host's memory is shared.
+  Arenas(const Gpu &gpu, const Neighbours &neighbours);
 
   // Zero-filled, on a boundary of 4096 bytes. One on disk has a number and no memory. Throws a sentence if there is not enough.
   uint32_t allocate(const std::string &name, plan::Tier tier, uint64_t bytes);
@@ -50,7 +51,7 @@ private:
 
   const Gpu &gpu;
   const Driver &driver;
-  int ranksHere;
+  Neighbours neighbours;
   std::vector<Arena> arenas;
   OwnedStream stream;   // for copies and fills of its own
   PinnedMemory staging; // kPieceBytes

@@ -18,8 +18,9 @@ using namespace cuda;
 class CudaDevice final : public Device {
 public:
   explicit CudaDevice(const DeviceOptions &options)
-      : useGraphs(options.graphs), hostThreads(threadsOf(options)), measuredIn(options.measured.name), gpu(options.rankHere),
-        arenas(gpu, options.ranksHere), disk(options.diskPaths, options.rank) {
+      : useGraphs(options.graphs), hostThreads(threadsOf(options)), onProcessors(noteOnProcessors(options)),
+        measuredIn(options.measured.name), gpu(options.neighbours.before), arenas(gpu, options.neighbours),
+        disk(options.diskPaths, options.rank) {
     if (!options.measured.text.empty()) table = parseTable(options.measured.text, measuredIn);
   }
   ~CudaDevice() override { stop(); }
@@ -143,6 +144,7 @@ public:
       notes.push_back(
           fmt::format("matrix products have {} MiB of GPU memory to work in beside the plan's arenas", products->workspaceBytes() >> 20));
     if (products && !table.empty()) notes.push_back(aboutTable());
+    if (!onProcessors.empty()) notes.push_back(onProcessors);
     return notes;
   }
 
@@ -169,8 +171,9 @@ private:
 
   bool useGraphs;
   int hostThreads;
-  std::string measuredIn; // the file of the table
-  ProductTable table;     // empty: nothing was measured
+  std::string onProcessors; // what people should know of them
+  std::string measuredIn;   // the file of the table
+  ProductTable table;       // empty: nothing was measured
   Gpu gpu;
   Arenas arenas;
   std::array<PinnedMemory, kLanes> bounce;
