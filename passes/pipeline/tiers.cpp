@@ -90,7 +90,8 @@ bool Tiers::mayBeFaster(const Settings &settings) {
   });
   Refine refine(trials, budgets);
   Trial placed = refine.place(refine.gather(best()).settings);
-  return !trials.keeps(placed) || computation < placed.time.seconds;
+  if (!trials.keeps(placed)) return true;
+  return computation < placed.time.seconds && computation < refine.leaveRoom(placed).time.seconds;
 }
 
 Settings Tiers::onDevice() const {

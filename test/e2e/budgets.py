@@ -116,6 +116,8 @@ def made_again(model):
     found = trained("x.plan", "deep.safetensors", 1)
     expect(all(wanted[n].tobytes() == found[n].tobytes() for n in wanted), f"other bits with {again}")
     expect(facts([*flags, "--recompute", "none"], "--device-memory", budget) is None, "--recompute none keeps the budget too")
+    nearly = facts(flags, "--device-memory", top - (top - low) // 20)
+    expect(needs(nearly, "device") > top - (top - low) // 3, f"{needs(nearly, 'device')} bytes where a twentieth of {top - low} was to be spared of {top}")
     return f"{again.split(' made')[0]}, {needs(plan, 'device')} of {top} bytes"
 
 
