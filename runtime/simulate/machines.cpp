@@ -66,16 +66,16 @@ const Cluster *clusterNamed(std::string_view name) {
   return nullptr;
 }
 
-Machine defaultMachine(plan::Target::Kind kind, std::string_view level) {
-  if (kind == plan::Target::CUDA) return clusterNamed(level.starts_with("sm_9") ? "h100" : "a100")->rank;
+Machine defaultMachine(plan::Target::Kind kind, std::string_view level, uint64_t world) {
+  if (kind == plan::Target::CUDA) return equalRank(*clusterNamed(level.starts_with("sm_9") ? "h100" : "a100"), world);
   Machine machine;
   if (level == "x86-64-v3") machine.productsF32 = machine.productsTf32 = 8e10, machine.productsBf16 = 6.5e10; // widened (half/products.h)
   return machine;
 }
 
-Machine defaultMachine(const plan::Target &target) {
+Machine defaultMachine(const plan::Target &target, uint64_t world) {
   bool cuda = target.kind() == plan::Target::CUDA && target.features_size() > 0;
-  return defaultMachine(target.kind(), cuda ? target.features(0) : target.cpu());
+  return defaultMachine(target.kind(), cuda ? target.features(0) : target.cpu(), world);
 }
 
 Cluster namedOrRead(const std::string &nameOrPath) {

@@ -13,8 +13,9 @@ const Cluster *clusterNamed(std::string_view name);
 
 /// What a plan is estimated on without --machine. `level`: a GPU's architecture (sm_80: an A100; sm_90 and sm_90a: an H100), or a CPU's
 /// level (x86-64-v3: two processors without instructions for bf16); otherwise the defaults of Machine.
-Machine defaultMachine(plan::Target::Kind kind, std::string_view level);
-Machine defaultMachine(const plan::Target &target);
+/// GPUs of a run of `world` ranks are in nodes of eight (equalRank).
+Machine defaultMachine(plan::Target::Kind kind, std::string_view level, uint64_t world);
+Machine defaultMachine(const plan::Target &target, uint64_t world);
 
 /// By its name, or of a file (readCluster).
 Cluster namedOrRead(const std::string &nameOrPath);

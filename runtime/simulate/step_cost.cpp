@@ -38,12 +38,15 @@ double secondsOfRows(const plan::Plan &plan, const plan::Step &step, const Machi
 }
 
 /// NCCL gathers and adds around a ring, or as fast; ranks of a CPU, and sums in the order of ranks, send each other rank its part
-/// (runtime/comm/collectives.cpp, runtime/device/cuda/collectives.cpp). A plan for nothing that exists is taken for a ring's.
-double linkOf(const plan::Plan &plan, const plan::Collective &collective, const Machine &machine) {
+/// (runtime/comm/collectives.cpp, runtime/device/cuda/collectives.cpp), in slices one after another. A plan for nothing that exists is
+/// taken for a ring's, which is told once what to do.
+double secondsOf(const plan::Plan &plan, const plan::Collective &collective, uint64_t sent, const Machine &machine) {
   bool sumsInOrder = collective.kind() != plan::Collective::ALL_GATHER && collective.order() != plan::Collective::LIBRARY;
   plan::Target::Kind target = plan.target().kind();
   bool exchanges = target == plan::Target::CPU || (target == plan::Target::CUDA && sumsInOrder);
-  return exchanges ? std::min(machine.link, machine.exchange) : machine.link;
+  if (!exchanges) return double(sent) / machine.link + machine.linkLatency;
+  return double(sent) / std::min(machine.link, machine.exchange) +
+         machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(collective), 1));
 }
 
 } // namespace
@@ -73,8 +76,7 @@ double secondsOf(const plan::Plan &plan, const plan::Step &step, const Machine &
       seconds = double(work.touched) / 2 * *each; // read on one side, written on the other
   if (step.has_write_rows()) seconds = secondsOfRows(plan, step, machine, double(work.touched));
   if (step.has_collective() && plan::groupSize(plan, step.collective().axes()) > 1)
-    seconds = double(work.sent) / linkOf(plan, step.collective(), machine) +
-              machine.linkLatency * double(std::max<uint64_t>(inspect::slicesOf(step.collective()), 1));
+    seconds = secondsOf(plan, step.collective(), work.sent, machine);
   return seconds + machine.step;
 }
 

@@ -60,7 +60,7 @@ TEST(CudaRefusals, OtherArchitectures) {
   EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), ""); // PTX is compiled for later ones too
   target.set_features(0, "sm_100");
   EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }),
-            "the plan was compiled for sm_100, and the GPU of this machine (fake device) is sm_90; compile with --gpu sm_90");
+            "the plan was compiled for sm_100, and the GPU of this machine (fake device) is sm_90; compile without --gpu");
   target.set_features(0, "sm_90a");
   EXPECT_EQ(refusalOf([&] { device->requireTarget(target); }), "");
   target.set_features(0, "sm_80a"); // has what others lack, later ones too

@@ -303,14 +303,14 @@ TEST(Measured, IsWhatTheSecondRunOfAProgramShows) {
 
 TEST(Machine, IsWhatThePlanIsForWhereNobodySays) {
   plan::Target target;
-  EXPECT_EQ(print(defaultMachine(target)), print(Machine()));
+  EXPECT_EQ(print(defaultMachine(target, 1)), print(Machine()));
   target.set_cpu("x86-64-v3");
-  EXPECT_LT(defaultMachine(target).productsBf16, defaultMachine(target).productsF32) << "they are widened";
+  EXPECT_LT(defaultMachine(target, 1).productsBf16, defaultMachine(target, 1).productsF32) << "they are widened";
   target.set_kind(plan::Target::CUDA); // and updates on the host
   target.add_features("sm_80");
-  EXPECT_EQ(print(defaultMachine(target)), print(clusterNamed("a100")->rank));
+  EXPECT_EQ(print(defaultMachine(target, 1)), print(clusterNamed("a100")->rank));
   target.set_features(0, "sm_90a");
-  EXPECT_EQ(print(defaultMachine(target)), print(namedOrRead("h100").rank));
+  EXPECT_EQ(print(defaultMachine(target, 1)), print(namedOrRead("h100").rank));
   EXPECT_EQ(clusterNamed("h1000"), nullptr);
   try {
     namedOrRead("/no/h1000");

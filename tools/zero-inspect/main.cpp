@@ -97,7 +97,7 @@ int run(int argc, char **argv) {
     if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
     zero::plan::PlanFile file = zero::plan::load(path);
     pages.machine = *described ? zero::simulate::equalRank(zero::simulate::namedOrRead(machine), file.plan.world())
-                               : zero::simulate::defaultMachine(file.plan.target());
+                               : zero::simulate::defaultMachine(file.plan.target(), file.plan.world());
     if (!measured.empty()) {
       std::cout << zero::simulate::measuredMachine(file.plan, zero::runtime::readText(measured), measured) << "\n";
       return 0;

@@ -207,10 +207,10 @@ void declare(CLI::App &app, CommandLine &line, Texts &texts) {
 
 /// What is estimated where --machine says nothing.
 simulate::Machine defaultMachine(const pipeline::CompileOptions &o) {
-  if (o.target == plan::Target::CUDA) return simulate::defaultMachine(o.target, o.gpu);
+  if (o.target == plan::Target::CUDA) return simulate::defaultMachine(o.target, o.gpu, uint64_t(o.world));
   std::string unknown; // is said when kernels are made
   auto cpu = codegen::CpuTarget::fromName(o.cpu, unknown);
-  return simulate::defaultMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "");
+  return simulate::defaultMachine(o.target, o.target == plan::Target::CPU && succeeded(cpu) ? cpu->name : "", uint64_t(o.world));
 }
 
 /// A plan that is there already is signed and nothing else: no other flag has a say over it.

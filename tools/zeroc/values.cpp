@@ -3,6 +3,7 @@
 #include "runtime/plan/error.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 #include <cstring>
 
 namespace zero {
@@ -33,7 +34,7 @@ uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
     std::string rest = unit.substr(1);
     if (!found || (!rest.empty() && rest != "B" && rest != "IB"))
       throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
-    factor = double(1ull << (10 * (found - prefixes + 1)));
+    factor = std::pow(rest == "B" ? 1000.0 : 1024.0, double(found - prefixes + 1)); // GB; G and GiB
   }
   if (number.empty() || number.getAsDouble(value)) throw Error(flag + " wants a size such as 512M or 24GiB, not '" + text.str() + "'");
   if (value * factor >= 0x1p63) throw Error(flag + " wants a size below 8 EiB, not '" + text.str() + "'");

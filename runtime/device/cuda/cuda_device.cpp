@@ -37,8 +37,9 @@ public:
                       "without --gpu",
                       architecture, capability, gpu.name(), gpu.capability()));
     if (gpu.capability() < capability)
-      throw Error(fmt::format("the plan was compiled for {}, and the GPU of this machine ({}) is sm_{}; compile with --gpu sm_{}",
-                              architecture, gpu.name(), gpu.capability(), gpu.capability()));
+      throw Error(fmt::format("the plan was compiled for {}, and the GPU of this machine ({}) is sm_{}; {}", architecture, gpu.name(),
+                              gpu.capability(),
+                              gpu.capability() < 80 ? "plans need one of sm_80 or later (A100, RTX 30)" : "compile without --gpu"));
   }
 
   uint32_t allocateArena(const std::string &name, plan::Tier tier, uint64_t bytes) override {
