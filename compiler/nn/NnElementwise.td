@@ -20,6 +20,7 @@ def Nn_NegOp   : Nn_Unary<"neg", Nn_Tensor, [Nn_Diff]> { let summary = "-x"; }
 def Nn_AbsOp   : Nn_Unary<"abs", Nn_Tensor, [Nn_Diff]> { let summary = "|x|"; }
 def Nn_ExpOp   : Nn_Unary<"exp", Nn_Float, [Nn_Diff]> { let summary = "e^x"; }
 def Nn_LogOp   : Nn_Unary<"log", Nn_Float, [Nn_Diff]> { let summary = "Natural logarithm"; }
+def Nn_Log1pOp : Nn_Unary<"log1p", Nn_Float, [Nn_Diff]> { let summary = "Natural logarithm of 1 + x, to the digits of a small x"; }
 def Nn_SqrtOp  : Nn_Unary<"sqrt", Nn_Float, [Nn_Diff]> { let summary = "Square root"; }
 def Nn_RsqrtOp : Nn_Unary<"rsqrt", Nn_Float, [Nn_Diff]> { let summary = "1 / sqrt(x)"; }
 def Nn_TanhOp  : Nn_Unary<"tanh", Nn_Float, [Nn_Diff]> { let summary = "Hyperbolic tangent"; }

@@ -1,9 +1,21 @@
 //===- tile_loss.cpp - a cross-entropy whose logits never exist whole ------------------------------------===//
 #include "passes/train/tile.h"
+#include <limits>
 
 using namespace mlir;
 
 namespace zero::train {
+
+/// Whether a constant is added to logits.
+static bool isMasked(const Logits &logits) {
+  auto isConstant = [](Value v) {
+    while (isa_and_nonnull<nn::ReshapeOp, nn::BroadcastOp, nn::CastOp>(v.getDefiningOp())) v = v.getDefiningOp()->getOperand(0);
+    return isa_and_nonnull<nn::ConstantOp>(v.getDefiningOp());
+  };
+  return llvm::any_of(logits.path,
+                      [&](Operation *op) { return isa<nn::AddOp, nn::SubOp>(op) && llvm::any_of(op->getOperands(), isConstant); });
+}
+
 /// For a label c in tile k: -log softmax(x)[c] = (lse_k - x[c]) + (lse - lse_k), where lse_k is the log of the sum of exponentials of the
 /// tile and lse that of all of them, which is the log of the sum of exponentials of the lse_k. The first is the cross-entropy of the tile's
 /// logits, the second that of the lse_k with k as label. Both have the gradient they have everywhere.
@@ -21,6 +33,7 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
   };
   Value counts = compare(nn::Predicate::ne, whole.getIgnoreIndexAttr().getInt()), tile = b.like(labels, 0), loss, sum;
   SmallVector<Value> sums;
+  bool masks = isMasked(logits);
   for (size_t k = 0; k < weights.size(); ++k) {
     Value from = compare(nn::Predicate::ge, weights.begin(k)), to = compare(nn::Predicate::lt, weights.ends[k]);
     Value here = builder.create<nn::AndOp>(b.loc, counts, builder.create<nn::AndOp>(b.loc, from, to));
@@ -31,6 +44,8 @@ void tileLoss(nn::MatMulOp product, const Logits &logits, const TiledParameter &
     part.setKeepLhs(true); // so that logits made again are those of forward to the bit, however lhs is rounded where it is stored
     Value scores = logits.from(
         builder, part, [&](nn::Build of, Value classes) { return of.slice(classes, {weights.begin(k)}, {weights.extent(k)}, {1}); });
+    // Of a tile whose classes are all masked by -inf the sum of exponentials would be none.
+    if (masks) scores = b.max(scores, b.like(scores, -std::numeric_limits<float>::max()));
     auto term = lossOf(scores, b.select(here, b.sub(labels, b.like(labels, double(weights.begin(k)))), none));
     loss = loss ? b.add(loss, term.getLoss()) : term.getLoss();
     sums.push_back(b.reshape(term.getLse(), {rows, 1}));

@@ -40,7 +40,7 @@ int threadsOf(const DeviceOptions &options) {
 std::string noteOnProcessors(const DeviceOptions &options) {
   const Neighbours &neighbours = options.neighbours;
   double fair = double(online()) / neighbours.all;
-  if (neighbours.all == 1 || neighbours.processors == 0 || 2 * neighbours.processors > fair) return "";
+  if (options.world == 1 || neighbours.processors == 0 || 2 * neighbours.processors > fair) return "";
   return fmt::format(
       "rank {} may use {} of this machine's {} processors, where a fair part for each of the {} ranks here were {}: who launched "
       "them has bound them (mpirun --bind-to none does not; Slurm gives more with --cpus-per-task)",

@@ -20,7 +20,7 @@ struct MeasuredTable {
 struct DeviceOptions {
   int threads = 0;                               // of the host's processors; 0: as many as this process may use
   Neighbours neighbours{};                       // with whom this rank shares its machine
-  int rank = 0;                                  // of all of the run
+  int rank = 0, world = 1;                       // of all of the run
   std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
   std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
   bool graphs = true;                   // of a GPU: steps that nothing comes between are launched together

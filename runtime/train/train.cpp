@@ -51,8 +51,8 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
     prepare(options, factory.world(), setup);
     setup.diskFolders = diskFolders(options, setup.file.plan);
     auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
-    device = setup.device->make(
-        {options.threads, factory.neighbours(), factory.rank(), beside, setup.diskFolders, !options.noGraphs, setup.measured});
+    device = setup.device->make({options.threads, factory.neighbours(), factory.rank(), factory.world(), beside, setup.diskFolders,
+                                 !options.noGraphs, setup.measured});
     device->requireTarget(setup.file.plan.target());
   });
   giveUpStoppedRanks(setup.file.plan.target());

@@ -147,7 +147,7 @@ TEST_F(Gradients, Unary) {
   for (const char *op :
        {"neg", "abs", "exp", "tanh", "erf", "sin", "cos", "asinh", "atan", "sigmoid", "silu", "gelu erf", "gelu tanh", "softmax"})
     unary(op, {-2, 2});
-  for (const char *op : {"log", "sqrt", "rsqrt"}) unary(op, {0.3, 2});
+  for (const char *op : {"log", "log1p", "sqrt", "rsqrt"}) unary(op, {0.3, 2});
 }
 
 TEST_F(Gradients, Binary) {

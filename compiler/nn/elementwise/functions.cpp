@@ -99,6 +99,20 @@ LogicalResult CosOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &
   return success();
 }
 
+/// w = 1 + x is rounded: its logarithm is that of a number nearby, and log(1 + x) / x hardly changes on the way to it (Kahan, in the manual
+/// of the HP-15C, 1982).
+Number Log1pOp::compute(ScalarBuilder &b, Numbers x) {
+  Number one = b.constant(x[0], 1), w = b.add(one, x[0]), grown = b.sub(w, one);
+  Number ratio = b.select(b.apply(Fn::Eq, {w, x[0]}), one, b.div(x[0], grown)); // of a large one, which may be infinite
+  return b.select(b.apply(Fn::Eq, {grown, b.constant(x[0], 0)}), x[0], b.mul(b.log(w), ratio));
+}
+/// 1 / (1 + x).
+LogicalResult Log1pOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
+  Build b{builder, getLoc()};
+  out[0] = b.div(d[0], b.add(getInput(), 1));
+  return success();
+}
+
 /// log(1 + u) of |x|, with u = |x| + x^2 / (1 + sqrt(x^2 + 1)), in which nothing cancels where x is small; of a large one it is log(2 |x|).
 /// Where 1 + u is rounded, the logarithm is that of a number nearby, and log(1 + u) / u hardly changes on the way to it.
 Number AsinhOp::compute(ScalarBuilder &b, Numbers x) {

@@ -90,6 +90,13 @@ Val sigmoidIn(const Val &x, bool &rest) {
   return sigmoid ? Val(sigmoid.getInput()) : Val();
 }
 
+/// What is more than 1 by this: exporters write PyTorch's log1p as the logarithm of a sum.
+Val moreThanOne(const Val &x) {
+  auto add = x.value ? x.value.getDefiningOp<nn::AddOp>() : nn::AddOp();
+  if (!add) return {};
+  return nn::splatOf(add.getRhs()) == 1.0 ? Val(add.getLhs()) : nn::splatOf(add.getLhs()) == 1.0 ? Val(add.getRhs()) : Val();
+}
+
 /// Of a sigmoid, -softplus(-x): where that is 0 or 1 in f32, its logarithm is none, and PyTorch's losses by logits are finite.
 Vals log(NodeContext &c) {
   Val x = c.in(0);
@@ -97,7 +104,10 @@ Vals log(NodeContext &c) {
   if (!x.isFloat()) return c.fail("it is supported for floats only");
   bool rest = false;
   Val z = c.importer.isQuiet() ? Val() : sigmoidIn(x, rest);
-  Val r = z ? Val(c.e.unary<nn::NegOp>(softplus(c, rest ? z : Val(c.e.unary<nn::NegOp>(z))))) : Val(c.e.unary<nn::LogOp>(x));
+  Val more = z || c.importer.isQuiet() ? Val() : moreThanOne(x);
+  Val r = z      ? Val(c.e.unary<nn::NegOp>(softplus(c, rest ? z : Val(c.e.unary<nn::NegOp>(z)))))
+               : more ? Val(c.e.unary<nn::Log1pOp>(more))
+                 : Val(c.e.unary<nn::LogOp>(x));
   c.importer.noteLogarithm(r, x);
   return {r};
 }

@@ -112,7 +112,7 @@ Vals shrink(NodeContext &c) {
 // max(x, 0) + log(1 + e^-|x|), where both sides of 0 are chosen alike: the slope is 1/2 there.
 Val softplus(NodeContext &c, const Val &x) {
   Val above = choose(c, P::lt, x, like(c, 0, x), x), below = choose(c, P::lt, x, x, c.e.unary<nn::NegOp>(x));
-  return c.e.add(above, c.e.unary<nn::LogOp>(c.e.add(c.e.unary<nn::ExpOp>(below), like(c, 1, x))));
+  return c.e.add(above, c.e.unary<nn::Log1pOp>(c.e.unary<nn::ExpOp>(below)));
 }
 
 namespace {

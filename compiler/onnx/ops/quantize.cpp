@@ -26,7 +26,8 @@ Vals dequantize(NodeContext &c) {
 }
 
 Vals refused(NodeContext &c) {
-  return c.fail("it computes with the integers of a quantized model, which cannot be trained; compile the model as it was before");
+  return c.fail("it makes or multiplies the integers of a quantized model, which is not supported, nor is quantization that is trained "
+                "(fake_quantize); compile the model as it was before");
 }
 
 } // namespace
