@@ -58,6 +58,17 @@ void Forms::choose() {
     Tiling both{question.anyTiles ? std::min(parts.back(), most) : parts.back(), tileTokens};
     if (fitting.empty() && trials.least && trials.leastWith(both, *trials.least) <= trials.limit) chooseFormWith(both);
   }
+  chooseBothOfBest();
+}
+
+/// Gradients that wait for the norm leave as activations do: where some of the state must leave as well, it may be less with both. Once, of
+/// the form that looks best.
+void Forms::chooseBothOfBest() {
+  if (fitting.empty() || fitting[0].copied == 0 || fitting[0].settings.keepBytes || fitting[0].offloadsParameters()) return;
+  asked.shard.partition = fitting[0].settings.shard.partition;
+  setTiling(fitting[0].settings.tiling);
+  tiers().chooseBoth();
+  llvm::stable_sort(fitting, faster);
 }
 
 /// chooseFormWith parts of parameters, with logits that are kept or made again.

@@ -30,6 +30,7 @@ private:
         asked(other.asked), fitting(other.fitting) {}
 
   bool chooseTiled(Tiling tiled);
+  void chooseBothOfBest();
   bool tilesGainNothing(const std::vector<Trials::Part> &next);
   void makeLargeLogitsAgain(Tiling tiling);
   bool chooseFormWith(Tiling tiling);

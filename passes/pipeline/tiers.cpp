@@ -61,7 +61,7 @@ void Tiers::choose() {
 
 bool Tiers::offer(const std::optional<Trial> &trial) {
   auto isThat = [&](const Trial &other) { return keyOf(other.settings, false) == keyOf(trial->settings, false); };
-  if (trial && llvm::none_of(offered(), isThat)) fitting.push_back(trials.timed(*trial));
+  if (trial && llvm::none_of(fitting, isThat)) fitting.push_back(trials.timed(*trial));
   return trial.has_value();
 }
 
@@ -75,9 +75,16 @@ void Tiers::offerSizes(const Settings &settings) {
   if (activations && !stateMustLeave) offerSize(sizeActivations(settings));
   if (opensState()) offerSize(sizeState(settings));
   if (!opensState() || !activations || parametersStay) return;
-  if (!offer(sizeState(away(settings))) && budgets.host) offer(sizeState(away(settings, Tier::disk)));
+  offer(sizeState(away(settings)));
+  if (budgets.host) offer(sizeState(away(settings, Tier::disk))); // the host has room for more of the state then
   Settings logitsStay = away(settings);
   if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
+}
+
+void Tiers::chooseBoth() {
+  if (!opensState() || !opensActivations()) return;
+  offer(sizeState(away(onDevice())));
+  if (budgets.host) offer(sizeState(away(onDevice(), Tier::disk)));
 }
 
 bool Tiers::mayBeFaster(const Settings &settings) {

@@ -20,6 +20,8 @@ public:
       : trials(trials), question(question), budgets(question.budgets), asked(asked), fitting(fitting), before(fitting.size()) {}
 
   void choose();
+  /// Adds what has activations away and some of the state, which choose() leaves out where the parameters stay with either alone.
+  void chooseBoth();
 
   /// Everything that is left to choose on the device.
   Settings onDevice() const;

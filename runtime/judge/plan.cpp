@@ -109,6 +109,9 @@ private:
         report(name(s) + " takes elements of bucket '" + plan.buckets(from).name() + "' to where those of bucket '" +
                plan.buckets(to).name() + "' belong");
       if (to < 0) continue;
+      if (!takesRows && c.count() != plan.buckets(to).shard_elements())
+        report(name(s) + " moves " + std::to_string(c.count()) + " elements of each rank, where a shard of bucket '" +
+               plan.buckets(to).name() + "' has " + std::to_string(plan.buckets(to).shard_elements()));
       if (plan::axesOf(plan, c.axes()) != plan::axesOf(plan, plan.buckets(to).axes()))
         report(name(s) + " runs along other axes than those that bucket '" + plan.buckets(to).name() + "' is split over");
       if (c.kind() == plan::Collective::REDUCE_SCATTER) ++reduced[size_t(to)];

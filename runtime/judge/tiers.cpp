@@ -123,7 +123,10 @@ void Tiers::update(int s, const plan::Step &step) {
                "', where it does not rest");
       continue;
     }
-    updateFetched(s, {{bucket, roles[i]}, beginOf(step, *tensor)}, step.reads(read), step.writes(int(i)));
+    Kept kept{{bucket, roles[i]}, beginOf(step, *tensor)};
+    updateFetched(s, kept, step.reads(read), step.writes(int(i)));
+    if (isAt(step.reads(read), kept) && !(beginsAt(step.reads(read), step) && beginsAt(step.writes(int(i)), step)))
+      report(name(s) + " updates the " + of(kept) + " of another rank");
   }
   if (const plan::StateTensor *copy = plan::tensorOf(plan.buckets(int(bucket)), plan::StateTensor::COMPUTE);
       copy && homes.contains(copy->ref().buffer()) && int(roles.size()) < step.writes_size())

@@ -327,6 +327,17 @@ def crossed(plan):
                 yield other, f"step {s} of {plan.programs[p].name} into bucket {b}"
 
 
+def half_published(plan):
+    """Each rank sends half of what it has updated of a bucket that all of them keep whole."""
+    for p, s in places(plan, lambda step: step.HasField("collective") and step.name.endswith(".publish")):
+        other = copy(plan)
+        step = other.programs[p].steps[s]
+        step.collective.count //= 2
+        for ref in (step.reads[0], step.writes[0]):
+            ref.bytes //= 2
+        yield other, f"step {s} '{step.name}' of {plan.programs[p].name}"
+
+
 def strideless(kind, pick):
     """Each reference that `pick` takes of a step of this kind and that differs between ranks, at rank 0's place on all of them."""
     def every(plan):
@@ -402,6 +413,9 @@ for stage in (1, 3):
     suite.check(f"judged: stage {stage}, updates with another's gradient", changes, plans[stage], exchanged, "with the gradient of other elements|last written through|before anything|outside its life")
 suite.check("judged: stage 1, the first shard's gradient for all ranks", changes, plans[1], strideless("update", lambda step: [step.reads[1]]), "with the gradient of other elements")
 suite.check("judged: stage 1, all ranks send the first shard", changes, plans[1], strideless("collective", lambda step: [step.reads[0]]), "gathers from a place among what rank 1 gets from others")
+suite.check("judged: stage 1, half of a shard is sent", changes, plans[1], half_published, "moves [0-9]+ elements of each rank, where a shard of bucket .* has|gathers from a place among")
+suite.zeroc("gpt.onnx", "fetched.plan", "--quiet", "--world", 2, "--stage", 1, "--bucket-elements", 1500, "--offload-params", "disk", "--offload-optimizer", "host")
+suite.check("judged: stage 1, all ranks update the first shard of what was fetched", changes, "fetched.plan", strideless("update", lambda step: [step.reads[0], step.writes[0]]), "of another rank")
 suite.check("judged: a product over its operand", changes, plans[1], over_operand, "has C in bytes of A|where the step reaches")
 suite.check("judged: sums of earlier micro-steps forgotten", changes, plans[3], forgotten, "have summed of the gradient of bucket .* is never used")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends beyond its arena")
