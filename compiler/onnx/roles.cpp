@@ -65,11 +65,12 @@ void Analysis::run() {
   }
 }
 
-/// Which values reach a softmax, or a sine, without a product in between, and which are results, moved at most.
+/// Which values reach a softmax, or a sine, without a product in between, and which are results, moved at most, or scores of a loss.
 void Analysis::backward(Operation &op) {
   bool softmax = isa<nn::SoftmaxOp>(op), trig = isa<nn::SinOp, nn::CosOp>(op), result = isa<func::ReturnOp>(op);
   bool through = op.hasTrait<nn::Elementwise>() || isMovement(op);
   bool product = isa<nn::MatMulOp>(op);
+  if (auto loss = dyn_cast<nn::CrossEntropyOp>(op)) toResult.insert(loss.getLogits());
   for (Value r : op.getResults()) {
     softmax |= through && toSoftmax.contains(r);
     trig |= (through || product) && toTrig.contains(r);

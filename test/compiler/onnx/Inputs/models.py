@@ -83,13 +83,21 @@ def linear():
     return g.model(g.LayerNormalization(y, g.normal("scale", D), g.normal("shift", D), axis=-1, name="norm"))
 
 
-def zero_row():
+def zero_row(in_loss=False):
     """The buffer of zeros that BART adds to its logits, beside fresh biases of several shapes."""
     g = Graph()
     y = g.Add(g.linear(embedded(g), "w", D, D), g.weight("bias", np.zeros(D, np.float32)))
     y = g.Tanh(g.Add(y, g.weight("row", np.zeros((1, D), np.float32))))
     y = g.Add(g.Mul(y, g.normal("gain", 1, 1, D)), g.weight("grn.bias", np.zeros((1, 1, D), np.float32)))
-    return g.model(g.Add(g.MatMul(y, g.normal("head", D, V)), g.weight("final_logits_bias", np.zeros((1, V), np.float32))))
+    logits = g.Add(g.MatMul(y, g.normal("head", D, V)), g.weight("final_logits_bias", np.zeros((1, V), np.float32)))
+    if not in_loss:
+        return g.model(logits)
+    flat, labels = g.Reshape(logits, g.const(np.array([-1, V]))), g.Reshape(g.ids("labels"), g.const(np.array([-1])))
+    return g.model(g.SoftmaxCrossEntropyLoss(flat, labels, ignore_index=-100, reduction="mean"))
+
+
+def zero_row_in_loss():
+    return zero_row(in_loss=True)
 
 
 def fillers():
