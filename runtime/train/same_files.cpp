@@ -5,6 +5,7 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
+#include "runtime/process/random_bits.h"
 #include "runtime/train/agreement.h"
 #include <algorithm>
 #include <array>
@@ -14,7 +15,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <random>
 #include <set>
 
 namespace fs = std::filesystem;
@@ -85,8 +85,7 @@ std::string resumedFrom(const std::string &folder, const Setup &setup) {
 // with the same result removes what one that was killed has left.
 void requireSharedFolder(Communicator &communicator, const char *flag, const std::string &path, const std::string &result) {
   bool leads = communicator.rank() == 0;
-  std::random_device random;
-  std::array<uint32_t, 4> number{random(), random(), random(), random()};
+  std::array<uint64_t, 2> number{randomBits(), randomBits()};
   communicator.broadcast(number.data(), sizeof number, 0);
   std::string probe = result + ".probe";
   auto removeProbe = [&] {
@@ -103,7 +102,7 @@ void requireSharedFolder(Communicator &communicator, const char *flag, const std
       throw;
     }
   });
-  std::array<uint32_t, 4> seen{};
+  std::array<uint64_t, 2> seen{};
   std::ifstream(probe, std::ios::binary).read(reinterpret_cast<char *>(seen.data()), sizeof seen);
   communicator.barrier();
   collectively(communicator, [&] { // removed before any rank may end the others

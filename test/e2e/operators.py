@@ -405,6 +405,20 @@ def columns(worst):
     expect(abs(suite.losses("m.jsonl")[0] - want) < 1e-5 * want, f"the loss is not {want}")
 
 
+def guarded_rows():
+    """Attention as PyTorch's older exporter guards it: rows that are masked throughout are none after the softmax, and zeros where they are read."""
+    mask = rng.integers(0, 2, (BATCH, 5, 5)) == 1
+    mask[:, :, 0], mask[0] = True, False
+    low, zero = np.where(mask, 0.0, -np.inf), np.array(0.0)
+    x, constants = real(BATCH, 6), {"shape": np.array([BATCH, 5, 5]), "low": low, "zero": zero}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "shape"], ["b"]), node("Add", ["b", "low"], ["s"]), node("Softmax", ["s"], ["p"], axis=-1),
+             node("IsNaN", ["p"], ["none"]), node("Where", ["none", "zero", "p"], ["q"]), node("MatMul", ["q", "v"], ["y"])]
+    def compute(values):
+        e = np.where(mask, np.exp((x @ values["w"]).reshape(BATCH, 5, 5)), 0)
+        return e / np.maximum(e.sum(-1, keepdims=True), 1e-30) @ values["v"]
+    return by_differences(nodes, {"w": real(6, 25), "v": real(5, 3)}, constants, x, real(BATCH, 5, 3), compute)
+
+
 def padding_row():
     """The row of an embedding's padding gets no gradient, as the call that the exporter notes says; what else reads the table gives it one."""
     ids, labels, table = np.array([[2, 0, 1], [0, 0, 3]]), real(2, 3, 5), real(4, 5)
@@ -513,6 +527,7 @@ for equation, width in (("bii,bij->bj", (3,)), ("bij,bkk->bk", (3,)), ("bii,bkk-
 for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
+suite.check("operators: a softmax of masked rows that is guarded", guarded_rows)
 for length, to in ((14, 36), (18, 42), (5, 10)):
     suite.check(f"operators: Resize, nearest, {length} to {to}", nearest, length, to)
 suite.check("operators: Resize, linear, 10 by 1.3", linear, 10, 1.3, 13)

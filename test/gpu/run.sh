@@ -17,7 +17,7 @@ report=${2:-gpu-report.md}
 seconds=${ZERO_GPU_SECONDS:-480} # in all
 processors=$(nproc)
 side=${ZERO_GPU_JOBS:-$((processors < 12 ? processors : 12))} # rungs at a time
-work=$(mktemp -d)
+work=$(mktemp -d -p "$(cd "${TMPDIR:-$(dirname "$report")}" && pwd)") # not /tmp, which may be memory: it is the disk of some rungs
 trap 'rm -rf "$work"' EXIT
 # Code that the driver has compiled serves the next run, and nothing of it stays.
 export CUDA_CACHE_PATH=$work/cuda-cache CUDA_CACHE_MAXSIZE=4294967296 ZERORUN_CACHE=$work/cache

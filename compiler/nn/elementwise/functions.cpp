@@ -99,8 +99,8 @@ LogicalResult CosOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &
   return success();
 }
 
-/// w = 1 + x is rounded: its logarithm is that of a number nearby, and log(1 + x) / x hardly changes on the way to it (Kahan, in the manual
-/// of the HP-15C, 1982).
+/// w = 1 + x is rounded: its logarithm is that of a number nearby, and log(1 + x) / x hardly changes on the way to it (Goldberg 1991,
+/// theorem 4).
 Number Log1pOp::compute(ScalarBuilder &b, Numbers x) {
   Number one = b.constant(x[0], 1), w = b.add(one, x[0]), grown = b.sub(w, one);
   Number ratio = b.select(b.apply(Fn::Eq, {w, x[0]}), one, b.div(x[0], grown)); // of a large one, which may be infinite

@@ -102,12 +102,14 @@ Vals log(NodeContext &c) {
   Val x = c.in(0);
   if (!x) return {};
   if (!x.isFloat()) return c.fail("it is supported for floats only");
-  bool rest = false;
-  Val z = c.importer.isQuiet() ? Val() : sigmoidIn(x, rest);
-  Val more = z || c.importer.isQuiet() ? Val() : moreThanOne(x);
-  Val r = z      ? Val(c.e.unary<nn::NegOp>(softplus(c, rest ? z : Val(c.e.unary<nn::NegOp>(z)))))
-               : more ? Val(c.e.unary<nn::Log1pOp>(more))
-                 : Val(c.e.unary<nn::LogOp>(x));
+  bool rest = false, quiet = c.importer.isQuiet();
+  Val r;
+  if (Val z = quiet ? Val() : sigmoidIn(x, rest))
+    r = c.e.unary<nn::NegOp>(softplus(c, rest ? z : c.e.unary<nn::NegOp>(z)));
+  else if (Val more = quiet ? Val() : moreThanOne(x))
+    r = c.e.unary<nn::Log1pOp>(more);
+  else
+    r = c.e.unary<nn::LogOp>(x);
   c.importer.noteLogarithm(r, x);
   return {r};
 }

@@ -2,9 +2,9 @@
 #include "runtime/comm/tcp/acceptor.h"
 #include "runtime/comm/tcp/wait.h"
 #include "runtime/plan/error.h"
+#include "runtime/process/random_bits.h"
 #include <cerrno>
 #include <fmt/format.h>
-#include <random>
 #include <thread>
 
 namespace zero::runtime {
@@ -14,12 +14,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-Token randomToken() {
-  std::random_device random;
-  Token token;
-  for (uint64_t &word : token) word = uint64_t(random()) << 32 | random();
-  return token;
-}
+Token randomToken() { return {randomBits(), randomBits()}; }
 
 std::string nameOf(const Peer &peer) { return fmt::format("process {} on {}", peer.process, peer.host); }
 
@@ -48,8 +43,8 @@ class Host {
 public:
   explicit Host(const Membership &membership)
       : membership(membership), door(listenAsFirst(membership)), acceptor(door, Kind::Join, 0, membership.secret, sizeof(Join)),
-        entries(static_cast<size_t>(membership.world)), token(randomToken()),
-        meeting{linkSecret(membership, token), {}, {}, membership.listen(localAddress(door)), {}} {
+        entries(static_cast<size_t>(membership.world)),
+        token(randomToken()), meeting{linkSecret(membership, token), {}, {}, membership.listen(localAddress(door)), {}} {
     meeting.lines.resize(entries.size());
     entries[0].peer = Peers::self();
     entries[0].port = localAddress(meeting.listener).port();
