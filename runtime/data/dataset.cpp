@@ -189,7 +189,10 @@ private:
       for (size_t i = 0; i < want.size(); ++i) expected.push_back(i == 0 && !isShared(input) ? "samples" : fmt::to_string(want[i]));
       throw Error(fmt::format("'{}': tensor '{}' has shape {}, but the plan needs [{}]{}; compile with other --bind sizes or cut the data",
                               file.path, name, shapeText(tensor->shape), fmt::join(expected, " x "),
-                              isShared(input) ? ", once for all samples" : ""));
+                              isShared(input)
+                                  ? ", once for all samples, since its first dimension is not the batch (what differs from sample to "
+                                    "sample has the batch first, and the model may flatten it)"
+                                  : ""));
     }
     if (std::string why = refusal(tensor->type, input.dtype()); !why.empty())
       throw Error(fmt::format("'{}': tensor '{}' is {}, but the plan needs {}: {}", file.path, name, nameOf(tensor->type),
