@@ -23,7 +23,7 @@ MAGIC = b"zerorun\n"
 KINDS = {"hello": 1, "challenge": 2, "join": 3, "link": 4, "welcome": 5, "table": 6, "refusal": 7, "denied": 8}
 
 
-def frame(kind, body, version=2, size=None):
+def frame(kind, body, version=3, size=None):
     return MAGIC + struct.pack("<IIII", version, KINDS.get(kind, 77), len(body) if size is None else size, 0) + body
 
 
