@@ -171,9 +171,10 @@ void tryResults(const TrainOptions &options, const plan::Plan &plan, uint64_t st
   if (options.exportTo) tryWriting("--export", exportedFiles(plan, *options.exportTo, exported(options)));
   if (options.gradients) tryWriting("--gradients", {{*options.gradients}});
   if (options.trace) tryWriting("--trace", {{*options.trace}});
-  // The first, or one beside those that stay: that there is no room would else show when the steps are done.
+  // The first, or one beside those that stay: that there is no room would else show when the steps are done. By a name of which what is
+  // left behind is removed (removeLeftovers).
   if (options.checkpoint && steps > 0)
-    tryWriting("--checkpoint", {{(fs::path(*options.checkpoint) / "room").string(), checkpointBytes(plan)}});
+    tryWriting("--checkpoint", {{(fs::path(*options.checkpoint) / "step-0").string(), checkpointBytes(plan)}});
 }
 
 } // namespace zero::runtime

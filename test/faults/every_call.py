@@ -115,6 +115,8 @@ def judge(world, job, fault, folder, ended, log):
             return "killed" if killed else "refused", said[0] if said else ""
         if reached and killed:
             raise Broken("killed, yet its status is 0")
+        if removes(call):
+            files.pop("c/run.lock", None)  # stays, and the next run takes it
         if files == job.end:
             return "harmless" if reached else "not reached", ""
         # What could not be removed is said, and removed by the next run.
