@@ -26,23 +26,17 @@ Line tiles(const plan::Plan &plan, const Settings &settings) {
   return {"tiles", parameters ? choice : "none", "--tile allows 1/" + std::to_string(settings.tiling.parts) + " of the largest parameter"};
 }
 
-/// Numbers that a pass has left at the module; zeros if it did nothing.
-uint64_t number(ModuleOp module, const char *attribute, unsigned i) {
-  auto numbers = module->getAttrOfType<ArrayAttr>(attribute);
-  return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0;
-}
-
 /// What nn-tile did, where backward does not make logits again.
 Line keptLogits(ModuleOp module) {
   return {
-      "logits", "kept for backward in " + grouped(number(module, train::kKeptLogits, 0)) + " bytes",
+      "logits", "kept for backward in " + grouped(numberAt(module, train::kKeptLogits, 0)) + " bytes",
       "--device-memory; they are not made again, and the gradient of the weights that make them, which would else be there whole, takes " +
-          grouped(number(module, train::kKeptLogits, 1))};
+          grouped(numberAt(module, train::kKeptLogits, 1))};
 }
 
 /// What nn-tile-tokens did.
 Line tokenTiles(ModuleOp module, const CompileOptions &options, const Settings &settings) {
-  uint64_t regions = number(module, train::kTokenTiles, 0), tiles = number(module, train::kTokenTiles, 1);
+  uint64_t regions = numberAt(module, train::kTokenTiles, 0), tiles = numberAt(module, train::kTokenTiles, 1);
   std::string choice = grouped(regions) + (regions == 1 ? " region" : " regions") + " of a step in " + counted(tiles, "tile") +
                        " of at most " + counted(uint64_t(settings.tiling.tokens), "token");
   return {"tiles of tokens", regions ? choice : "none",
@@ -52,7 +46,7 @@ Line tokenTiles(ModuleOp module, const CompileOptions &options, const Settings &
 
 /// What nn-rematerialize did.
 Line recomputation(ModuleOp module, const CompileOptions &options) {
-  auto at = [&](unsigned i) { return number(module, fuse::kRematerialized, i); };
+  auto at = [&](unsigned i) { return numberAt(module, fuse::kRematerialized, i); };
   uint64_t again = at(4), all = at(5);
   return {"recomputation",
           grouped(at(0)) + " of " + counted(at(1), "block") + " made again in backward, which keeps " + grouped(at(2)) +
@@ -62,6 +56,11 @@ Line recomputation(ModuleOp module, const CompileOptions &options) {
 }
 
 } // namespace
+
+uint64_t numberAt(ModuleOp module, const char *attribute, unsigned i) {
+  auto numbers = module->getAttrOfType<ArrayAttr>(attribute);
+  return numbers ? uint64_t(cast<IntegerAttr>(numbers[i]).getInt()) : 0;
+}
 
 std::vector<Line> changesOf(ModuleOp module, const plan::Plan &plan, const CompileOptions &options, const Settings &settings) {
   std::vector<Line> lines;

@@ -58,16 +58,16 @@ void Forms::choose() {
     Tiling both{question.anyTiles ? std::min(parts.back(), most) : parts.back(), tileTokens};
     if (fitting.empty() && trials.least && trials.leastWith(both, *trials.least) <= trials.limit) chooseFormWith(both);
   }
-  chooseBothOfBest();
+  tryStateWithActivations();
 }
 
-/// Gradients that wait for the norm leave as activations do: where some of the state must leave as well, it may be less with both. Once, of
-/// the form that looks best.
-void Forms::chooseBothOfBest() {
+/// In the form that looks best, activations leave together with state, though the parameters stay on the device without that: gradients
+/// that wait for the norm leave with activations, so that less of the optimizer's state has to. In one form alone, since it takes time.
+void Forms::tryStateWithActivations() {
   if (fitting.empty() || fitting[0].copied == 0 || fitting[0].settings.keepBytes || fitting[0].offloadsParameters()) return;
   asked.shard.partition = fitting[0].settings.shard.partition;
   setTiling(fitting[0].settings.tiling);
-  tiers().chooseBoth();
+  tiers().chooseStateWithActivations();
   llvm::stable_sort(fitting, faster);
 }
 

@@ -30,7 +30,7 @@ private:
         asked(other.asked), fitting(other.fitting) {}
 
   bool chooseTiled(Tiling tiled);
-  void chooseBothOfBest();
+  void tryStateWithActivations();
   bool tilesGainNothing(const std::vector<Trials::Part> &next);
   void makeLargeLogitsAgain(Tiling tiling);
   bool chooseFormWith(Tiling tiling);

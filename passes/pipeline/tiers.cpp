@@ -75,16 +75,18 @@ void Tiers::offerSizes(const Settings &settings) {
   if (activations && !stateMustLeave) offerSize(sizeActivations(settings));
   if (opensState()) offerSize(sizeState(settings));
   if (!opensState() || !activations || parametersStay) return;
-  offer(sizeState(away(settings)));
-  if (budgets.host) offer(sizeState(away(settings, Tier::disk))); // the host has room for more of the state then
+  offerStateWithActivations(settings);
   Settings logitsStay = away(settings);
   if (std::exchange(logitsStay.schedule.activationWork, 0) > 0) offer(sizeState(logitsStay));
 }
 
-void Tiers::chooseBoth() {
-  if (!opensState() || !opensActivations()) return;
-  offer(sizeState(away(onDevice())));
-  if (budgets.host) offer(sizeState(away(onDevice(), Tier::disk)));
+void Tiers::offerStateWithActivations(const Settings &settings) {
+  offer(sizeState(away(settings)));
+  if (budgets.host) offer(sizeState(away(settings, Tier::disk))); // the host has room for more of the state then
+}
+
+void Tiers::chooseStateWithActivations() {
+  if (opensState() && opensActivations()) offerStateWithActivations(onDevice());
 }
 
 bool Tiers::mayBeFaster(const Settings &settings) {

@@ -20,8 +20,8 @@ public:
       : trials(trials), question(question), budgets(question.budgets), asked(asked), fitting(fitting), before(fitting.size()) {}
 
   void choose();
-  /// Adds what has activations away and some of the state, which choose() leaves out where the parameters stay with either alone.
-  void chooseBoth();
+  /// Adds what offerStateWithActivations says, which choose() leaves out where the parameters stay on the device without that.
+  void chooseStateWithActivations();
 
   /// Everything that is left to choose on the device.
   Settings onDevice() const;
@@ -34,6 +34,8 @@ private:
   Trial best() const { return *std::min_element(offered().begin(), offered().end(), faster); }
   /// Whether it is something that fits, which is added then unless it has been.
   bool offer(const std::optional<Trial> &trial);
+  /// As much state as fits on the device with activations away: on disk, or if the host has a budget on either.
+  void offerStateWithActivations(const Settings &settings);
   /// As much as fits on the device of activations, of state, and of state with activations away.
   void offerSizes(const Settings &settings);
   /// Whether computation alone takes less than the best step so far, or than that with offsets: sharing bytes makes steps longer. What

@@ -5,6 +5,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/fuse/Passes.h"
+#include "passes/pipeline/changes.h"
 #include "passes/place/Passes.h"
 #include "passes/place/apart.h"
 
@@ -88,8 +89,7 @@ FailureOr<TriedOut> tryOut(ModuleOp fused, const Settings &settings, const Quest
       trial.rests[keptAs(bucket, tensor)][size_t(tensor.getTier())] += uint64_t(bucket.bytesOf(tensor));
   if (auto removals = copy->getAttrOfType<DenseI64ArrayAttr>(state::ZeroDialect::kRemovals))
     for (ArrayRef<int64_t> left = removals; !left.empty(); left = left.drop_front(2)) trial.removals.push_back({left[0], left[1]});
-  if (auto made = copy->getAttrOfType<ArrayAttr>(fuse::kRematerialized))
-    trial.keptActivations = uint64_t(cast<IntegerAttr>(made[2]).getInt());
+  trial.keptActivations = numberAt(copy, fuse::kRematerialized, 2);
   if (ended && *ended) return failure();
   if (!places) leaveHeaviest(copy);
   if (failed(scheduling.run(copy))) return failure();

@@ -35,6 +35,10 @@ std::vector<TransferEnds> endsOf(ProgramOp program, ArrayRef<BufferOp> buffers) 
   return found;
 }
 
+bool transfers(const std::vector<TransferEnds> &ends) {
+  return llvm::any_of(ends, [](TransferEnds of) { return of.begins || of.ends; });
+}
+
 struct Placed {
   TierBuffers buffers;
   OffsetSolution solution;
@@ -60,7 +64,7 @@ FailureOr<Program> programOf(ProgramOp op, int64_t writeWork) {
   }
   const TierBuffers &device = program.tiers[size_t(state::Tier::device)].buffers;
   program.ends = endsOf(op, device.buffers);
-  if (llvm::none_of(program.ends, [](TransferEnds of) { return of.begins || of.ends; })) return program;
+  if (!transfers(program.ends)) return program;
   program.beside = device.problem;
   if (!addNextRun(op, device.buffers, writeWork, *program.beside)) program.beside.reset();
   return program;
@@ -71,7 +75,7 @@ FailureOr<Program> programOf(ProgramOp op, int64_t writeWork) {
 /// that these get their bytes in any case.
 void placeOnDevice(Program &program, int64_t allowed) {
   Placed &placed = program.tiers[size_t(state::Tier::device)];
-  if (llvm::none_of(program.ends, [](TransferEnds of) { return of.begins || of.ends; })) {
+  if (!transfers(program.ends)) {
     placed.solution = solveOffsets(placed.buffers.problem);
     return;
   }

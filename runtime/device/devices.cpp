@@ -4,7 +4,6 @@
 #include "runtime/process/processors.h"
 #include <algorithm>
 #include <fmt/format.h>
-#include <sched.h>
 #include <thread>
 
 namespace zero::runtime {
@@ -18,13 +17,6 @@ std::string builtIn() {
 
 int online() { return static_cast<int>(std::thread::hardware_concurrency()); }
 
-// By a share of processors' time, which the ranks of a container have together; what a rank is bound to is its own.
-bool isLimitedByGroup() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return static_cast<int>(processors()) < (sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : online());
-}
-
 } // namespace
 
 int threadsOf(const DeviceOptions &options) {
@@ -33,7 +25,8 @@ int threadsOf(const DeviceOptions &options) {
   if (options.threads) return options.threads;
   const Neighbours &neighbours = options.neighbours;
   double mine = neighbours.processors > 0 ? neighbours.processors + 1e-6 : double(online()) / neighbours.all; // a sum of fractions
-  mine = std::min(mine, double(processors()) / (isLimitedByGroup() ? neighbours.container : 1));
+  // A control group limits processors' time, which the ranks of a container have together.
+  if (processors() < boundProcessors()) mine = std::min(mine, double(processors()) / neighbours.container);
   return std::max(1, static_cast<int>(mine));
 }
 
@@ -41,10 +34,10 @@ std::string noteOnProcessors(const DeviceOptions &options) {
   const Neighbours &neighbours = options.neighbours;
   double fair = double(online()) / neighbours.all;
   if (options.world == 1 || neighbours.processors == 0 || 2 * neighbours.processors > fair) return "";
-  return fmt::format(
-      "rank {} may use {} of this machine's {} processors, where a fair part for each of the {} ranks here were {}: who launched "
-      "them has bound them (mpirun --bind-to none does not; Slurm gives more with --cpus-per-task)",
-      options.rank, std::max(1, static_cast<int>(neighbours.processors + 1e-6)), online(), neighbours.all, static_cast<int>(fair));
+  return fmt::format("rank {} is bound to {} of this machine's {} processors, where an even share among its {} ranks would be {}; mpirun "
+                     "--bind-to none lifts that, and Slurm gives more with --cpus-per-task",
+                     options.rank, std::max(1, static_cast<int>(neighbours.processors + 1e-6)), online(), neighbours.all,
+                     static_cast<int>(fair));
 }
 
 void Device::loadHostKernels(std::span<const std::byte>, std::span<const KernelSymbol>, const plan::Target &) {

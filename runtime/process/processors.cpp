@@ -10,12 +10,6 @@
 namespace zero::runtime {
 namespace {
 
-unsigned boundTo() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? unsigned(CPU_COUNT(&set)) : std::thread::hardware_concurrency();
-}
-
 struct Share {
   int64_t quota = 0, period = 0; // microseconds; no quota, or a negative one: any
 };
@@ -34,8 +28,14 @@ Share shareOf(const ControlGroup &group, const std::string &root) {
 
 } // namespace
 
+unsigned boundProcessors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? unsigned(CPU_COUNT(&set)) : std::thread::hardware_concurrency();
+}
+
 unsigned processors(const std::string &root) {
-  unsigned most = boundTo();
+  unsigned most = boundProcessors();
   for (const ControlGroup &group : controlGroups("cpu", root))
     if (Share share = shareOf(group, root); share.quota > 0 && share.period > 0)
       most = unsigned(std::min<int64_t>(most, share.quota / share.period + (share.quota % share.period != 0)));

@@ -39,7 +39,7 @@ double secondsOfRows(const plan::Plan &plan, const plan::Step &step, const Machi
 
 /// NCCL gathers and adds around a ring, or as fast; ranks of a CPU, and sums in the order of ranks, send each other rank its part
 /// (runtime/comm/collectives.cpp, runtime/device/cuda/collectives.cpp), in slices one after another. A plan for nothing that exists is
-/// taken for a ring's, which is told once what to do.
+/// taken for a ring's, one call for each.
 double secondsOf(const plan::Plan &plan, const plan::Collective &collective, uint64_t sent, const Machine &machine) {
   bool sumsInOrder = collective.kind() != plan::Collective::ALL_GATHER && collective.order() != plan::Collective::LIBRARY;
   plan::Target::Kind target = plan.target().kind();

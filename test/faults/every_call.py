@@ -115,11 +115,12 @@ def judge(world, job, fault, folder, ended, log):
             return "killed" if killed else "refused", said[0] if said else ""
         if reached and killed:
             raise Broken("killed, yet its status is 0")
-        if removes(call):
-            files.pop("c/run.lock", None)  # stays, and the next run takes it
         if files == job.end:
             return "harmless" if reached else "not reached", ""
-        # What could not be removed is said, and removed by the next run.
+        # What could not be removed is said, but for a lock, and removed by the next run.
+        if removes(call) and files.keys() ^ job.end.keys() == {"c/run.lock"}:
+            world.check_resumes(job, folder)
+            return "harmless", ""
         if not said or not all(n.startswith("c/step-") for n in files.keys() ^ job.end.keys()):
             raise Broken(f"status 0, but {difference(files, job.end)}")
         world.check_resumes(job, folder)

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
+#include <thread>
 
 using namespace zero;
 using namespace zero::runtime;
@@ -856,6 +857,18 @@ TEST(Target, ChoosesTheDevice) {
   EXPECT_EQ(refusalOf([&] { deviceFor(target, "p.bin"); }),
             "'p.bin' was compiled for sim, and this zerorun runs plans for cpu and cuda only; compile with --target cpu");
   EXPECT_NE(refusalOf([&] { makeCpuDevice({.threads = 1})->requireTarget(target); }).find("compiled for sim"), std::string::npos);
+}
+
+TEST(CpuDevice, ARankThatIsBoundToLittleIsTold) {
+  double online = std::thread::hardware_concurrency();
+  auto note = [](double processors, int all, int world) {
+    return noteOnProcessors({.neighbours = {.all = all, .processors = processors}, .rank = 1, .world = world});
+  };
+  EXPECT_NE(note(online / 4, 2, 2).find("rank 1 is bound to "), std::string::npos) << note(online / 4, 2, 2);
+  EXPECT_NE(note(online / 2, 1, 2).find("among its 1 ranks"), std::string::npos) << "alone on its machine";
+  EXPECT_EQ(note(online / 2, 2, 2), "") << "its even share";
+  EXPECT_EQ(note(online / 4, 1, 1), "") << "a run of one rank is bound by who wants that";
+  EXPECT_EQ(threadsOf({.neighbours = {.all = 2, .processors = 0.5}}), 1);
 }
 
 TEST(Options, ThreadsAreChecked) { EXPECT_THROW(makeCpuDevice({.threads = -1}), Error); }

@@ -20,26 +20,24 @@ Composed SoftmaxOp::decompose(Build &b) {
   return {b.mul(e, b.rows(b.div(b.like(sum, 1), sum), n))};
 }
 
-/// Whether nothing of a softmax is read but what is a number, 0 in place of the rest: so exporters write attention to keys that are all
-/// masked.
-static bool isGuarded(Value y) {
-  auto isNan = [&](Value v) { return isa_and_nonnull<IsNanOp>(v.getDefiningOp()) && v.getDefiningOp()->getOperand(0) == y; };
-  bool selects = false;
+/// The softmax as it is read: itself, or itself with 0 in place of what is no number, if it is read in no other way. So exporters guard
+/// attention to keys that are all masked.
+static Value guarded(Value y) {
+  Value guard;
   for (Operation *user : y.getUsers()) {
-    auto select = dyn_cast<SelectOp>(user);
     if (isa<IsNanOp>(user)) continue;
-    if (!select || !isNan(select.getCondition()) || splatOf(select.getOnTrue()) != 0.0) return false;
-    selects = true;
+    auto select = dyn_cast<SelectOp>(user);
+    auto isNan = select ? select.getCondition().getDefiningOp<IsNanOp>() : IsNanOp();
+    if (!isNan || isNan.getInput() != y || splatOf(select.getOnTrue()) != 0.0) return y;
+    guard = select.getResult();
   }
-  return selects;
+  return guard ? guard : y;
 }
 
 /// y (d - sum(d y)).
 LogicalResult SoftmaxOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
-  Value y = getResult();
-  if (isGuarded(y)) y = b.select(builder.create<IsNanOp>(b.loc, withElement(y, builder.getI1Type()), y), b.like(y, 0), y);
-  Value along = b.sumLast(b.mul(d[0], y));
+  Value y = guarded(getResult()), along = b.sumLast(b.mul(d[0], y));
   out[0] = b.mul(y, b.sub(d[0], b.rows(along, typeOf(y).getShape().back())));
   return success();
 }

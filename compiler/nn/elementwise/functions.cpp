@@ -99,13 +99,15 @@ LogicalResult CosOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &
   return success();
 }
 
-/// w = 1 + x is rounded: its logarithm is that of a number nearby, and log(1 + x) / x hardly changes on the way to it (Goldberg 1991,
-/// theorem 4).
-Number Log1pOp::compute(ScalarBuilder &b, Numbers x) {
-  Number one = b.constant(x[0], 1), w = b.add(one, x[0]), grown = b.sub(w, one);
-  Number ratio = b.select(b.apply(Fn::Eq, {w, x[0]}), one, b.div(x[0], grown)); // of a large one, which may be infinite
-  return b.select(b.apply(Fn::Eq, {grown, b.constant(x[0], 0)}), x[0], b.mul(b.log(w), ratio));
+/// log(1 + x). w = 1 + x is rounded: its logarithm is that of a number nearby, and log(1 + x) / x hardly changes on the way to it (Goldberg
+/// 1991, theorem 4).
+static Number log1p(ScalarBuilder &b, Number x) {
+  Number one = b.constant(x, 1), w = b.add(one, x), grown = b.sub(w, one);
+  Number ratio = b.select(b.apply(Fn::Eq, {w, x}), one, b.div(x, grown)); // of a large one, which may be infinite
+  return b.select(b.apply(Fn::Eq, {grown, b.constant(x, 0)}), x, b.mul(b.log(w), ratio));
 }
+
+Number Log1pOp::compute(ScalarBuilder &b, Numbers x) { return log1p(b, x[0]); }
 /// 1 / (1 + x).
 LogicalResult Log1pOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
   Build b{builder, getLoc()};
@@ -114,15 +116,12 @@ LogicalResult Log1pOp::differentiate(OpBuilder &builder, ValueRange d, Gradients
 }
 
 /// log(1 + u) of |x|, with u = |x| + x^2 / (1 + sqrt(x^2 + 1)), in which nothing cancels where x is small; of a large one it is log(2 |x|).
-/// Where 1 + u is rounded, the logarithm is that of a number nearby, and log(1 + u) / u hardly changes on the way to it.
 Number AsinhOp::compute(ScalarBuilder &b, Numbers x) {
   Number a = b.abs(x[0]), one = b.constant(a, 1), square = b.mul(a, a);
   Number u = b.add(a, b.div(square, b.add(one, b.sqrt(b.add(square, one)))));
   Number large = b.apply(Fn::Gt, {a, b.constant(a, 1e9)}); // its square may be infinite
-  Number w = b.select(large, a, b.add(one, u)), grown = b.sub(w, one);
-  Number ratio = b.select(large, one, b.div(u, grown)), more = b.select(large, b.constant(a, std::numbers::ln2), b.constant(a, 0));
-  Number y = b.add(b.mul(b.log(w), ratio), more);
-  y = b.select(b.apply(Fn::Eq, {grown, b.constant(a, 0)}), u, y);
+  Number more = b.select(large, b.constant(a, std::numbers::ln2), b.constant(a, 0));
+  Number y = b.add(log1p(b, b.select(large, b.sub(a, one), u)), more);
   return b.select(b.apply(Fn::Lt, {x[0], b.constant(a, 0)}), b.neg(y), y);
 }
 /// 1 / sqrt(x^2 + 1).

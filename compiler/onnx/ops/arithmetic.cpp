@@ -73,6 +73,13 @@ template <typename Op> Vals extremum(NodeContext &c) {
   return {r};
 }
 
+/// x of 1 + x, as exporters write the operand of PyTorch's log1p.
+Val addedToOne(const Val &x) {
+  auto add = x.value ? x.value.getDefiningOp<nn::AddOp>() : nn::AddOp();
+  if (!add) return {};
+  return nn::splatOf(add.getRhs()) == 1.0 ? Val(add.getLhs()) : nn::splatOf(add.getLhs()) == 1.0 ? Val(add.getRhs()) : Val();
+}
+
 /// What a value is the sigmoid of, or 1 less it (`rest`).
 Val sigmoidIn(const Val &x, bool &rest) {
   auto of = [](mlir::Value v) { return v ? v.getDefiningOp<nn::SigmoidOp>() : nn::SigmoidOp(); };
@@ -82,19 +89,9 @@ Val sigmoidIn(const Val &x, bool &rest) {
   nn::SigmoidOp sigmoid = of(x.value);
   if (rest = !sigmoid; rest && x.value) {
     if (auto sub = x.value.getDefiningOp<nn::SubOp>(); sub && nn::splatOf(sub.getLhs()) == 1.0) sigmoid = of(sub.getRhs());
-    if (auto add = x.value.getDefiningOp<nn::AddOp>()) {
-      if (nn::splatOf(add.getLhs()) == 1.0) sigmoid = negated(add.getRhs());
-      if (nn::splatOf(add.getRhs()) == 1.0) sigmoid = negated(add.getLhs());
-    }
+    if (Val added = addedToOne(x)) sigmoid = negated(added.value);
   }
   return sigmoid ? Val(sigmoid.getInput()) : Val();
-}
-
-/// What is more than 1 by this: exporters write PyTorch's log1p as the logarithm of a sum.
-Val moreThanOne(const Val &x) {
-  auto add = x.value ? x.value.getDefiningOp<nn::AddOp>() : nn::AddOp();
-  if (!add) return {};
-  return nn::splatOf(add.getRhs()) == 1.0 ? Val(add.getLhs()) : nn::splatOf(add.getLhs()) == 1.0 ? Val(add.getRhs()) : Val();
 }
 
 /// Of a sigmoid, -softplus(-x): where that is 0 or 1 in f32, its logarithm is none, and PyTorch's losses by logits are finite.
@@ -106,8 +103,8 @@ Vals log(NodeContext &c) {
   Val r;
   if (Val z = quiet ? Val() : sigmoidIn(x, rest))
     r = c.e.unary<nn::NegOp>(softplus(c, rest ? z : c.e.unary<nn::NegOp>(z)));
-  else if (Val more = quiet ? Val() : moreThanOne(x))
-    r = c.e.unary<nn::Log1pOp>(more);
+  else if (Val added = quiet ? Val() : addedToOne(x))
+    r = c.e.unary<nn::Log1pOp>(added);
   else
     r = c.e.unary<nn::LogOp>(x);
   c.importer.noteLogarithm(r, x);
