@@ -69,7 +69,6 @@ public:
         report("elements " + std::to_string(at[size_t(b)].end) + " to " + std::to_string(part) + " of bucket '" + bucket.name() +
                "' are never updated");
     }
-    if (program.role() == plan::Program::MIDDLE || program.role() == plan::Program::LAST) checkEarlierSums();
     if (plan.world() > 1) {
       checkSums();
       if (program.has_loss()) checkResult(program.loss(), "loss");
@@ -79,19 +78,6 @@ public:
   }
 
 private:
-  /// What earlier micro-steps have left of a gradient is read, to be added to, before anything is written there.
-  void checkEarlierSums() {
-    std::set<uint32_t> read, written;
-    for (const plan::Step &step : program.steps()) {
-      for (const plan::Ref &ref : step.reads())
-        if (!written.contains(ref.buffer())) read.insert(ref.buffer());
-      for (const plan::Ref &ref : step.writes()) written.insert(ref.buffer());
-    }
-    for (const plan::Bucket &bucket : plan.buckets())
-      if (const plan::StateTensor *sum = plan::tensorOf(bucket, plan::StateTensor::GRADIENT); sum && !read.contains(sum->ref().buffer()))
-        report("what earlier micro-steps have summed of the gradient of bucket '" + bucket.name() + "' is never used");
-  }
-
   /// The gradient of each trained bucket is reduced once for every micro-step of a program of training (or, of a table, all ranks' rows of
   /// it are gathered), and gathered again where all of it is updated. What a collective takes from a bucket comes to where that bucket's
   /// elements belong.
@@ -292,11 +278,11 @@ std::vector<std::string> checkPlan(const plan::Plan &plan) {
       }
     for (size_t program = 0; program < problems.size(); ++program) each[program].push_back(collectivesOf(std::move(problems[program])));
   }
+  for (std::string &sentence : checkOwners(plan)) found.push_back(std::move(sentence));
   for (int program = 0; program < plan.programs_size(); ++program) {
     for (std::string &sentence : checkRanks(each[size_t(program)])) found.push_back("@" + plan.programs(program).name() + ": " + sentence);
-    for (std::string &sentence : checkUpdates(plan, program)) found.push_back(sentence);
-    for (std::string &sentence : checkTiers(plan, program)) found.push_back(sentence);
-    for (std::string &sentence : checkRows(plan, program)) found.push_back(sentence);
+    for (auto check : {checkUpdates, checkGradientSums, checkNorm, checkTiers, checkRows})
+      for (std::string &sentence : check(plan, program)) found.push_back(std::move(sentence));
   }
   return found;
 }

@@ -383,6 +383,91 @@ def forgotten(plan):
                 yield other, f"step {s} '{step.name}' of {program.name}"
 
 
+def updates_of(program):
+    return [s for s, step in enumerate(program.steps) if step.HasField("update")]
+
+
+def without_norm(plan):
+    """Each update that waits for the norm with another number in its place."""
+    for p, program in enumerate(plan.programs):
+        for s in updates_of(program) if program.clips else []:
+            other = copy(plan)
+            norm = other.programs[p].steps[s].reads[-1]
+            norm.CopyFrom(program.loss)
+            norm.bytes = 4
+            yield other, f"the update at step {s} of {program.name}"
+
+
+def squares(plan):
+    """(program, step) of launches that sum the squares of a gradient for the norm, by the name of their kernel."""
+    return places(plan, lambda step: step.HasField("launch") and plan.kernels[step.launch.kernel].symbol.startswith("sum_squares"))
+
+
+def of_another(plan):
+    """The norm has the squares of one gradient twice, and those of another never."""
+    for p, s in squares(plan):
+        for q, t in squares(plan):
+            read, instead = plan.programs[p].steps[s].reads[0], plan.programs[q].steps[t].reads[0]
+            if p == q and t < s and read.bytes == instead.bytes:
+                other = copy(plan)
+                other.programs[p].steps[s].reads[0].CopyFrom(instead)
+                yield other, f"step {s} of {plan.programs[p].name} sums what step {t} does"
+                break
+
+
+def over_persistent(kind):
+    """Each launch that writes a buffer of its own with a persistent one of that kind in its place."""
+    def every(plan):
+        targets = [b for b, buffer in enumerate(plan.buffers) if buffer.program < 0 and buffer.kind == kind]
+        for p, s in places(plan, lambda step: step.HasField("launch")):
+            ref = plan.programs[p].steps[s].writes[0]
+            for target in targets:
+                if plan.buffers[ref.buffer].program >= 0 and plan.buffers[target].bytes >= ref.bytes:
+                    other = copy(plan)
+                    ref = other.programs[p].steps[s].writes[0]
+                    ref.buffer, ref.offset = target, 0
+                    del ref.strides[:]
+                    yield other, f"step {s} of {plan.programs[p].name} into '{plan.buffers[target].name}'"
+                    break
+    return every
+
+
+def unfilled(plan):
+    for c in range(len(plan.constants)):
+        other = copy(plan)
+        del other.constants[c]
+        yield other, f"constant {c}"
+
+
+def unsummed(plan):
+    """Each step that leaves a sum of gradients for the next micro-step writes it somewhere else."""
+    sums = {tensor.ref.buffer for bucket in plan.buckets for tensor in bucket.tensors if tensor.role == SUM}
+    for p, program in enumerate(plan.programs):
+        for s, step in enumerate(program.steps) if program.role in (1, 2) else []:
+            for w, ref in enumerate(step.writes):
+                if ref.buffer in sums:
+                    other = copy(plan)
+                    extra = other.buffers.add()
+                    extra.CopyFrom(plan.buffers[ref.buffer])
+                    extra.name = "elsewhere"
+                    arena = other.arenas[extra.arena]
+                    extra.offset = arena.bytes
+                    arena.bytes += (extra.bytes + arena.alignment - 1) // arena.alignment * arena.alignment
+                    other.programs[p].steps[s].writes[w].buffer = len(other.buffers) - 1
+                    yield other, f"step {s} '{step.name}' of {program.name}"
+
+
+def first_inputs(plan):
+    """Each read of a later micro-step's input reads the first one's."""
+    first = {i.name: i.ref.buffer for i in plan.inputs if i.micro_step == 0}
+    later = {i.ref.buffer: first[i.name] for i in plan.inputs if i.micro_step}
+    for p, s in places(plan, lambda step: any(ref.buffer in later for ref in step.reads)):
+        other = copy(plan)
+        for ref in other.programs[p].steps[s].reads:
+            ref.buffer = later.get(ref.buffer, ref.buffer)
+        yield other, f"step {s} of {plan.programs[p].name}"
+
+
 suite.start()
 suite.gpt("gpt.onnx", "--layers", "2", "--hidden", "16", "--heads", "2", "--vocab", "13", "--seq", "4", "--batch", "1")
 plans = {}
@@ -417,7 +502,18 @@ suite.check("judged: stage 1, half of a shard is sent", changes, plans[1], half_
 suite.zeroc("gpt.onnx", "fetched.plan", "--quiet", "--world", 2, "--stage", 1, "--bucket-elements", 1500, "--offload-params", "disk", "--offload-optimizer", "host")
 suite.check("judged: stage 1, all ranks update the first shard of what was fetched", changes, "fetched.plan", strideless("update", lambda step: [step.reads[0], step.writes[0]]), "of another rank")
 suite.check("judged: a product over its operand", changes, plans[1], over_operand, "has C in bytes of A|where the step reaches")
-suite.check("judged: sums of earlier micro-steps forgotten", changes, plans[3], forgotten, "have summed of the gradient of bucket .* is never used")
+suite.check("judged: sums of earlier micro-steps forgotten", changes, plans[3], forgotten, "have summed of the gradient of elements .* is never used")
+suite.zeroc("gpt.onnx", "clips.plan", "--quiet", "--world", 2, "--stage", 3, "--clip", "always", "--bucket-elements", 1500)
+suite.check("judged: an update that does not wait for the norm", changes, "clips.plan", without_norm, "does not read the norm of all gradients")
+suite.check("judged: a norm of other gradients", changes, "clips.plan", of_another, "the squares in the norm are not those of the gradient that bucket")
+for kind, what, says in ((3, "moments", "(writes the (first|second) moment of bucket .* but is not its update|changes the .* moment of bucket .* in evaluation)"), (5, "inputs", "which only the host fills")):
+    suite.check(f"judged: a kernel that writes {what}", changes, plans[1], over_persistent(kind), says)
+suite.gpt("rotary.onnx", "--arch", "llama", "--layers", "1", "--hidden", "64", "--heads", "2", "--vocab", "13", "--seq", "8", "--batch", "1")
+suite.zeroc("rotary.onnx", "rotary.plan", "--quiet")
+suite.check("judged: constants that nobody fills", changes, "rotary.plan", unfilled, "which nothing ever fills")
+suite.zeroc("gpt.onnx", "summed.plan", "--quiet", "--accumulate", 3, "--bucket-elements", 1500)
+suite.check("judged: a gradient left out of the sum", changes, "summed.plan", unsummed, "no sum of the gradient of elements .* is left for the next micro-step")
+suite.check("judged: micro-steps that read the first one's inputs", changes, "vertical.plan", first_inputs, "is read by [0-9]+ steps of micro-step 1, and by [0-9]+ of the first")
 suite.check("judged: a buffer over another", changes, plans[3], over_another, "share bytes|ends beyond its arena")
 suite.check("judged: a buffer between lines", changes, plans[2], unaligned, "is not a multiple of 64|outside the")
 suite.check("judged: a reference missing", changes, plans[2], one_less, "one of its kind|arguments; it takes")

@@ -21,7 +21,7 @@ struct MixedPlan : PlanBuilder {
     plan.mutable_optimizer()->set_kind(SGD);
     Bucket *bucket = plan.add_buckets();
     bucket->set_name("layer"), bucket->set_elements(2 * kShard), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
-    Ref master = floats("master", kShard), momentum = floats("momentum", kShard), hyper = floats("hyper", 16);
+    Ref master = floats("master", kShard), momentum = floats("momentum", kShard), hyper = hyperInput();
     Ref kept = tier == DEVICE ? bytes("copy", 4 * kShard) : bytesIn(addArena(tier, 64), "copy", 4 * kShard), copy = kept;
     addTensor(*bucket, StateTensor::MASTER, master, SHARD), addTensor(*bucket, StateTensor::MOMENTUM, momentum, SHARD);
     addTensor(*bucket, StateTensor::COMPUTE, kept, WHOLE, BF16);

@@ -31,9 +31,9 @@ struct DiskPlan : UpdatePlan {
     bool device = rests == kOnDevice, apart = rests == kApart;
     Ref master = bytesIn(device ? 0 : disk, "master", apart ? kBytes : 2 * kBytes), momentum = bytesIn(disk, "momentum", kBytes);
     addTensor(*bucket, StateTensor::MASTER, master, apart ? SHARD : WHOLE), addTensor(*bucket, StateTensor::MOMENTUM, momentum, SHARD);
-    Ref read = master, hyper = floats("hyper", 16), numbers = bytesIn(room, "hyper on host", 64);
+    Ref read = master, hyper = hyperInput(), numbers = bytesIn(room, "hyper on host", 64);
     if (apart) addTensor(*bucket, StateTensor::COMPUTE, read = bytes("copy", kBytes), WHOLE, BF16);
-    copies("keep", hyper, numbers, TO_HOST);
+    waitFor(copies("keep", hyper, numbers, TO_HOST), COMPUTE, 0); // of the host's inputs
     if (rests == kOnDisk) {
       read = holds(bytes("gathered", 2 * kBytes, false), GATHERED, WHOLE, F32);
       copies("fetch", master, read, DISK_READ);

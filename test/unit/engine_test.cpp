@@ -419,9 +419,7 @@ struct UpdatePlan : PlanBuilder {
     plan.mutable_optimizer()->set_kind(SGD);
     uint64_t count = whole ? kShard * world : kShard;
     p = floats("p", count), m = floats("m", count), gradient = floats("gradient", count);
-    hyper = floats("hyper", 16), compute = bytes("compute", 2 * kShard * world), sums = floats("sums", (count + kRow - 1) / kRow);
-    Input *input = plan.add_inputs();
-    input->set_name("hyper"), input->set_role(Input::HYPER), input->set_dtype(F32), input->add_shape(16), *input->mutable_ref() = hyper;
+    hyper = hyperInput(), compute = bytes("compute", 2 * kShard * world), sums = floats("sums", (count + kRow - 1) / kRow);
     Bucket *bucket = plan.add_buckets();
     bucket->set_name("bucket"), bucket->set_elements(kShard * world), bucket->set_shard_elements(kShard), bucket->set_trainable(true);
     for (auto [role, ref] : {std::pair(StateTensor::MASTER, p), std::pair(StateTensor::MOMENTUM, m)})

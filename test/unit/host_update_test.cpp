@@ -23,14 +23,15 @@ struct HostPlan : UpdatePlan {
     uint64_t element = type == F32 ? 4 : 2;
     int host = addArena(HOST, 64), room = addArena(HOST, 64);
     plan.mutable_arenas(room)->set_persistent(false);
-    Ref master = bytesIn(host, "master", 4 * kShard), momentum = bytesIn(host, "momentum", 4 * kShard), hyper = floats("hyper", 16);
+    Ref master = bytesIn(host, "master", 4 * kShard), momentum = bytesIn(host, "momentum", 4 * kShard), hyper = hyperInput();
     Ref copy = bytes("copy", 2 * kShard * element);
     addTensor(*bucket, StateTensor::MASTER, master, SHARD), addTensor(*bucket, StateTensor::MOMENTUM, momentum, SHARD);
     addTensor(*bucket, StateTensor::COMPUTE, copy, WHOLE, type);
     Ref gradient = holds(bytes("gradient", 8 * kShard, false), GRADIENT, WHOLE, F32), staging = floats("staging", 2 * kShard, false);
     Ref own = part(gradient, 0, 4 * kShard, 4 * kShard), ownCopy = part(copy, 0, kShard * element, kShard * element);
     Ref there = holds(bytesIn(room, "gradient on host", 4 * kShard), GRADIENT, SHARD, F32), numbers = bytesIn(room, "hyper on host", 64);
-    step("keep", {hyper}, {numbers}, TO_HOST).mutable_copy();
+    Step &keep = step("keep", {hyper}, {numbers}, TO_HOST);
+    keep.mutable_copy(), waitFor(keep, COMPUTE, 0); // of the host's inputs
     plan.add_kernels()->set_symbol("backward");
     step("backward", {copy}, {gradient}).mutable_launch()->set_extent(1);
     Step &reduce = step("reduce", {gradient}, {own, staging}, REDUCE);

@@ -2,6 +2,7 @@
 #pragma once
 #include "runtime/plan/container.h"
 #include "runtime/plan/state.h"
+#include "runtime/plan/validate.h"
 #include <string>
 #include <vector>
 
@@ -30,6 +31,16 @@ public:
   plan::Ref floats(const std::string &name, uint64_t count, bool persistent = true) { return bytes(name, count * 4, persistent); }
 
   plan::Ref bytes(const std::string &name, uint64_t bytes, bool persistent = true) { return bytesIn(persistent ? 0 : 1, name, bytes); }
+
+  // What the host fills before the program: the hyper-parameters, and anything else by its name.
+  plan::Ref hyperInput() { return filled(floats("hyper", 16), plan::Input::HYPER, plan::F32); }
+  plan::Ref filled(const plan::Ref &ref, plan::Input::Role role, plan::DType type) {
+    plan::Input *input = plan.add_inputs();
+    input->set_name(plan.buffers(static_cast<int>(ref.buffer())).name()), input->set_role(role), input->set_dtype(type);
+    input->add_shape(static_cast<int64_t>(ref.bytes() / plan::bytesOf(type)));
+    *input->mutable_ref() = ref;
+    return ref;
+  }
 
   // Another persistent arena; bytesIn() takes its number.
   int addArena(plan::Tier tier, uint32_t alignment) {

@@ -19,10 +19,8 @@ struct RowPlan : UpdatePlan {
     plan.mutable_optimizer()->set_kind(plan::SGD);
     for (int arena : {0, 1}) plan.mutable_arenas(arena)->set_alignment(4096);
     home = tier == plan::DEVICE ? 0 : addArena(tier, 4096);
-    hyper = floats("hyper", 16), indices = bytes("indices", kLookups * 8), lookups = floats("lookups", kLookups * kColumns);
-    plan::Input *input = plan.add_inputs();
-    input->set_name("hyper"), input->set_role(plan::Input::HYPER), input->set_dtype(plan::F32), input->add_shape(16);
-    *input->mutable_ref() = hyper;
+    hyper = hyperInput(), indices = filled(bytes("indices", kLookups * 8), plan::Input::SHARED, plan::I64);
+    lookups = filled(floats("lookups", kLookups * kColumns), plan::Input::SHARED, plan::F32);
     addTable();
     std::array<plan::Ref, 2> gradients;
     for (uint32_t t : {0u, 1u}) {
@@ -80,7 +78,7 @@ private:
       bucket->set_elements(kElements[t]), bucket->set_shard_elements(kElements[t]);
       masters[t] = bytesIn(home, "master " + number(t), kElements[t] * 4);
       momenta[t] = bytesIn(home, "momentum " + number(t), kElements[t] * 4);
-      logits[t] = floats("logits " + number(t), kElements[t]);
+      logits[t] = filled(floats("logits " + number(t), kElements[t]), plan::Input::SHARED, plan::F32);
       addTensor(*bucket, plan::StateTensor::MASTER, masters[t], plan::WHOLE);
       addTensor(*bucket, plan::StateTensor::MOMENTUM, momenta[t], plan::WHOLE);
       addPiece(*table, t, 0, {begin}, {kHolds[t]});
