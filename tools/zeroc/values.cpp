@@ -23,6 +23,22 @@ void readBinds(const std::vector<std::string> &binds, std::map<std::string, int6
   }
 }
 
+void readTies(const std::vector<std::string> &texts, onnx::ImportOptions &import) {
+  bool off = llvm::is_contained(texts, "off");
+  if (off && llvm::is_contained(texts, "auto")) throw Error("--tie is auto or off, not both");
+  import.tie = !off;
+  llvm::copy_if(texts, std::back_inserter(import.tied), [](const std::string &how) { return how != "auto" && how != "off"; });
+}
+
+onnx::Init readInit(const std::string &text, uint64_t &chosenSeed) {
+  auto [rule, seed] = llvm::StringRef(text).split(':');
+  if (rule != "weights" && rule != "random") throw Error("--init is weights or random[:SEED], not '" + text + "'");
+  bool seeded = llvm::StringRef(text).contains(':');
+  if (seeded && rule == "weights") throw Error("--init weights reads the model's own values and takes no seed");
+  if (seeded && seed.getAsInteger(10, chosenSeed)) throw Error("--init random takes a number as its seed, not '" + seed.str() + "'");
+  return rule == "random" ? onnx::Init::Random : onnx::Init::Weights;
+}
+
 uint64_t readBytes(const std::string &flag, llvm::StringRef text) {
   llvm::StringRef number = text.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   std::string unit = text.drop_front(number.size()).upper();
