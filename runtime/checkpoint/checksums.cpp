@@ -1,5 +1,4 @@
 #include "runtime/checkpoint/checksums.h"
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -47,13 +46,6 @@ uint32_t checksum(const void *data, uint64_t bytes) {
   }
 #endif
   return ~byBytes(sum, at, bytes);
-}
-
-std::vector<uint32_t> checksums(const float *values, uint64_t count) {
-  std::vector<uint32_t> sums;
-  for (uint64_t begin = 0; begin < count; begin += kChecksumBlock)
-    sums.push_back(checksum(values + begin, std::min(kChecksumBlock, count - begin) * sizeof(float)));
-  return sums;
 }
 
 } // namespace zero::runtime

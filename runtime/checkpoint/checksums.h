@@ -2,7 +2,6 @@
 // piece reads little more than that.
 #pragma once
 #include <cstdint>
-#include <vector>
 
 namespace zero::runtime {
 
@@ -11,8 +10,7 @@ inline constexpr uint64_t kChecksumBlock = uint64_t(1) << 20; // elements
 // CRC-32C (Castagnoli), which processors compute as fast as memory is read.
 uint32_t checksum(const void *data, uint64_t bytes);
 
-// Of each block of the values.
-std::vector<uint32_t> checksums(const float *values, uint64_t count);
+// How many blocks `count` elements are; the last one may be shorter.
 inline uint64_t checksumBlocks(uint64_t count) { return (count + kChecksumBlock - 1) / kChecksumBlock; }
 
 } // namespace zero::runtime
