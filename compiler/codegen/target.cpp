@@ -6,29 +6,19 @@
 namespace zero::codegen {
 namespace {
 
+using Feature = std::pair<const char *, const char *>; // LLVM's name, /proc/cpuinfo's name
+
 struct Level {
   const char *name;
-  unsigned lanes;
-  std::vector<std::pair<const char *, const char *>> features; // LLVM's name, /proc/cpuinfo's name
+  unsigned lanes; // elements of f32 in a vector
+  std::vector<Feature> adds;
 };
 
-// What the levels of the x86-64 psABI add that generated code may contain.
+// The levels of the x86-64 psABI, the highest first, with what each adds to the one after it that generated code may contain.
 const Level kLevels[] = {
     {"x86-64-v4",
      16,
-     {{"avx512f", "avx512f"},
-      {"avx512bw", "avx512bw"},
-      {"avx512cd", "avx512cd"},
-      {"avx512dq", "avx512dq"},
-      {"avx512vl", "avx512vl"},
-      {"avx", "avx"},
-      {"avx2", "avx2"},
-      {"bmi", "bmi1"},
-      {"bmi2", "bmi2"},
-      {"f16c", "f16c"},
-      {"fma", "fma"},
-      {"lzcnt", "abm"},
-      {"movbe", "movbe"}}},
+     {{"avx512f", "avx512f"}, {"avx512bw", "avx512bw"}, {"avx512cd", "avx512cd"}, {"avx512dq", "avx512dq"}, {"avx512vl", "avx512vl"}}},
     {"x86-64-v3",
      8,
      {{"avx", "avx"},
@@ -41,17 +31,24 @@ const Level kLevels[] = {
       {"movbe", "movbe"}}},
 };
 
+std::vector<Feature> featuresOf(const Level &level) {
+  std::vector<Feature> features;
+  for (const Level *one = &level; one != std::end(kLevels); ++one) features.insert(features.end(), one->adds.begin(), one->adds.end());
+  return features;
+}
+
 } // namespace
 
 llvm::FailureOr<CpuTarget> CpuTarget::fromName(llvm::StringRef name, std::string &error) {
   auto host = name == "native" ? llvm::sys::getHostCPUFeatures() : llvm::StringMap<bool>();
   for (const Level &level : kLevels) {
-    bool fits = name == "native" ? llvm::all_of(level.features, [&](auto &f) { return host.lookup(f.first); }) : name == level.name;
+    std::vector<Feature> features = featuresOf(level);
+    bool fits = name == "native" ? llvm::all_of(features, [&](auto &f) { return host.lookup(f.first); }) : name == level.name;
     if (!fits) continue;
     CpuTarget target;
     target.name = level.name;
     target.lanes = level.lanes;
-    for (auto &[llvmName, procName] : level.features) target.features.push_back(procName);
+    for (auto &[llvmName, procName] : features) target.features.push_back(procName);
     return target;
   }
   if (name == "native")
