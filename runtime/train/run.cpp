@@ -1,9 +1,7 @@
 #include "runtime/train/run.h"
 #include "runtime/checkpoint/initial.h"
-#include "runtime/data/show.h"
 #include "runtime/plan/error.h"
 #include "runtime/process/signals.h"
-#include "runtime/process/streams.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"
 #include "runtime/train/loss_scale.h"
@@ -13,8 +11,8 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 namespace zero::runtime {
@@ -82,27 +80,37 @@ int Run::train() {
     line = std::make_unique<ProgressLine>(stdout, plan.world() == 1 && ::isatty(::fileno(stdout)));
   announce();
   if (options.gradients && at.step < setup.steps) trainingStep.recordGradients(*options.gradients, at);
+  begun = at.step;
+  int stop = makeSteps();
+  if (begun >= setup.steps && setup.programs.eval >= 0) { // nothing was left to train
+    std::optional<double> loss = evaluateNow();
+    say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
+    if (!loss) return 128 + agreed(vote());
+  }
+  return finish(stop);
+}
+
+// Collective. The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end. Returns what
+// stopped the steps: a signal, kUnwritten, or 0.
+int Run::makeSteps() {
   int stop = 0;
-  uint64_t begun = at.step, saved = UINT64_MAX;
-  bool lacksEvaluation = false; // of the last step
-  uint64_t good = at.step;      // samples of the steps before it are; the next one may be begun while a step runs
+  uint64_t good = at.step; // samples of the steps before it are; the next one may be begun while a step runs
   while (good < at.step + 2 && agreed(sampleVote(good)) == 0) ++good;
-  // The next step runs while all ranks agree on what came of one, and it is reported. A stop lets it end.
   while (at.step < setup.steps && (!stop || trainingStep.ahead())) {
-    if (at.step == good) endAtSample(badSample, begun, saved);
+    if (at.step == good) endAtSample(badSample);
     StepRecord record;
     try {
       record = trainingStep.run(at, stop ? at.step : std::min(nextPause(), good));
     } catch (const BadSample &sample) {
       if (plan.world() > 1) throw; // what was read ahead cannot be read any more: this rank fails alone
-      endAtSample(sample.what(), begun, saved);
+      endAtSample(sample.what());
     }
     if (options.trace) trace.collect(engine);
     std::string diverged = divergence(record, at);
     int outcome = agreed(diverged.empty() ? std::max(vote(), sampleVote(good)) : kDiverged);
     if (outcome == kDiverged) {
       report(record);
-      endDiverged(diverged, saved);
+      endDiverged(diverged);
     }
     if (outcome == kBadSample)
       outcome = 0;
@@ -121,11 +129,11 @@ int Run::train() {
       saved = at.step;
     }
   }
-  if (begun >= setup.steps && setup.programs.eval >= 0) { // nothing was left to train
-    std::optional<double> loss = evaluateNow();
-    say(loss ? fmt::format("held-out loss {:.6f}", *loss) : "stopped before the held-out loss was known");
-    if (!loss) return 128 + agreed(vote());
-  }
+  return stop;
+}
+
+// Collective: what the run leaves behind, once the last step is made. Returns the exit status.
+int Run::finish(int stop) {
   if (setup.steps > 0) sayTraffic();
   bool stopped = stop && at.step < setup.steps;
   if (options.exportTo && !stopped) {
@@ -150,57 +158,6 @@ int Run::train() {
     return 128 + stop;
   }
   return 0;
-}
-
-void Run::announce() {
-  if (options.resume && !setup.resumedFrom) say(fmt::format("no checkpoint in {} yet: the run starts at its beginning", *options.resume));
-  if (setup.resumedFrom)
-    say(fmt::format("resumed from {} at step {}{}", *setup.resumedFrom, at.step,
-                    setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
-  for (const std::string &sentence : changed) say(sentence);
-  if (metrics && !metrics->before().empty()) say(fmt::format("what {} held is in {} now", *options.metrics, metrics->before()));
-  say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
-                  static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
-  announceDisk();
-  if (setup.feeder && leads) announceData();
-  for (const std::string &report : setup.groups.report) say(report);
-  if (setup.evalFeeder)
-    if (uint64_t left = setup.evalFeeder->samples() % setup.evalFeeder->globalBatch())
-      say(fmt::format("{} of {} samples in '{}' make no whole batch of {} and are left out", left, setup.evalFeeder->samples(),
-                      setup.evalData->path(), setup.evalFeeder->globalBatch()));
-}
-
-void Run::announceDisk() {
-  if (engine.diskBytes() > 0)
-    say(fmt::format("{} bytes on disk per rank ({:.1f} MiB), in {}{}", engine.diskBytes(),
-                    static_cast<double>(engine.diskBytes()) / (1 << 20), fmt::join(setup.diskFolders, " and "),
-                    options.diskPaths.empty() ? ", where the plan lies (--disk-path chooses other disks)" : ""));
-  else if (!options.diskPaths.empty())
-    say("--disk-path is not needed: the plan keeps nothing on disk");
-  for (const std::string &note : device.notes()) say(note);
-}
-
-// Collective, where the plan keeps something on disk: what it has cost the disks.
-void Run::sayTraffic() {
-  if (engine.diskBytes() == 0) return;
-  DiskTraffic mine = device.diskTraffic(), sum;
-  std::vector<DiskTraffic> all(plan.world());
-  rank.communicator.allGather(&mine, all.data(), sizeof mine);
-  for (const DiskTraffic &one : all) sum.read += one.read, sum.written += one.written;
-  auto inMiB = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  say(fmt::format("{} bytes written to disk ({:.1f} MiB) and {} read ({:.1f} MiB) by all ranks; what is written wears an SSD", sum.written,
-                  inMiB(sum.written), sum.read, inMiB(sum.read)));
-}
-
-// What the model is about to read, so that what is not meant is seen before it is trained.
-void Run::announceData() {
-  say(fmt::format("{} samples in '{}', {} per step{}", setup.feeder->samples(), setup.data->path(), setup.feeder->globalBatch(),
-                  at.shuffled ? ", in another order every epoch" : ""));
-  if (!setup.warning.empty()) {
-    std::fflush(stdout);
-    complain(fmt::format("zerorun: warning: {}", setup.warning));
-  }
-  if (options.showBatch) say("the next batch begins with " + describeSample(plan, *setup.data, setup.feeder->sampleAt(at.position)));
 }
 
 // What this rank would do after a step: stop for a signal or as for one (nobody reads any more what it says, as in `zerorun | head`),
@@ -274,7 +231,7 @@ void Run::endUnwritten(const std::string &where) {
 }
 
 // Collective. `why`: of the ranks that have a bad sample. The steps before it are saved.
-void Run::endAtSample(const std::string &why, uint64_t begun, uint64_t saved) {
+void Run::endAtSample(const std::string &why) {
   if (options.checkpoint && at.step > begun && saved != at.step) {
     checkpoints->save(at);
     saved = at.step;
@@ -288,7 +245,7 @@ void Run::endAtSample(const std::string &why, uint64_t begun, uint64_t saved) {
 }
 
 // The parameters are lost: every further step would be a waste, and a checkpoint would replace a good one.
-void Run::endDiverged(const std::string &why, uint64_t saved) {
+void Run::endDiverged(const std::string &why) {
   line.reset(); // ends the line on the terminal
   if (!leads) throw ReportedElsewhere();
   bool updated = at.step > 1; // what ends the first step was in the data or in the weights that it began with

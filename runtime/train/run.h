@@ -30,6 +30,8 @@ private:
   static constexpr int kDiverged = 255, kUnwritten = 254, kBadSample = 253;
 
   void start(int threads);
+  int makeSteps();
+  int finish(int stop);
   void announce();
   void announceData();
   void announceDisk();
@@ -44,8 +46,8 @@ private:
   void report(const StepRecord &record);
   void say(const std::string &sentence);
   [[noreturn]] void endUnwritten(const std::string &where);
-  [[noreturn]] void endAtSample(const std::string &why, uint64_t begun, uint64_t saved);
-  [[noreturn]] void endDiverged(const std::string &why, uint64_t saved);
+  [[noreturn]] void endAtSample(const std::string &why);
+  [[noreturn]] void endDiverged(const std::string &why);
 
   const TrainOptions &options;
   Setup &setup;
@@ -55,7 +57,10 @@ private:
   Rank rank;
   bool leads; // rank 0, which reports for all
   Progress at;
-  FrozenSums frozen; // of the model's values
+  uint64_t begun = 0;           // the step that this run began at
+  uint64_t saved = UINT64_MAX;  // the step of the last checkpoint it has written; none yet
+  bool lacksEvaluation = false; // of the last step
+  FrozenSums frozen;            // of the model's values
   Runs runs;
   TrainingStep trainingStep;
   std::optional<Checkpoints> checkpoints;
