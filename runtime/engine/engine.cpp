@@ -10,8 +10,6 @@
 namespace zero::runtime {
 namespace {
 
-static_assert(kLanes == plan::Lane_ARRAYSIZE);
-
 constexpr uint64_t kHyperBytes = 16 * sizeof(float); // of a HYPER input
 
 std::string nameOf(const plan::PlanFile &file) { return file.path.empty() ? "the plan" : "'" + file.path + "'"; }
@@ -52,7 +50,7 @@ void requireCode(const plan::PlanFile &file) {
 
 struct Engine::Impl {
   Impl(const plan::PlanFile &file, Device &device, CommunicatorFactory &factory, const EngineOptions &options)
-      : file(file), plan(file.plan), device(device), rank(factory.rank()), world(factory.world()) {
+      : file(file), plan(file.plan), device(device), rank(factory.rank()) {
     requireServable(file, factory, device);
     std::vector<uint32_t> selected = options.programs;
     if (selected.empty()) {
@@ -64,8 +62,8 @@ struct Engine::Impl {
         throw Error("program " + std::to_string(index) + " was asked for, but the plan has " + std::to_string(plan.programs_size()));
     allocateArenas(selected);
     // Whether the memory suffices is asked before anyone fills it: ranks share machines.
-    host = factory.create();
-    host->barrier();
+    everybody = factory.create();
+    everybody->barrier();
     for (const plan::Constant &constant : plan.constants()) writeConstant(constant);
     std::vector<KernelSymbol> kernels, hostKernels;
     for (const plan::Kernel &kernel : plan.kernels())
@@ -161,12 +159,12 @@ struct Engine::Impl {
   const plan::PlanFile &file;
   const plan::Plan &plan;
   Device &device;
-  int rank, world;
+  int rank;
   std::vector<uint32_t> arenas; // the device's number of each of the plan's
   uint64_t allocated = 0, onDisk = 0;
   ParameterGroups groups;
-  std::vector<bool> prepared; // of each program
-  std::unique_ptr<Communicator> host;
+  std::vector<bool> prepared;              // of each program
+  std::unique_ptr<Communicator> everybody; // for the barrier before memory is filled
   bool trace = false;
   std::array<LaneStats, kLanes> stats{};
   std::vector<TraceEvent> events;
@@ -176,8 +174,6 @@ Engine::Engine(const plan::PlanFile &file, Device &device, CommunicatorFactory &
     : impl(std::make_unique<Impl>(file, device, factory, options)) {}
 Engine::~Engine() = default;
 
-int Engine::rank() const { return impl->rank; }
-int Engine::world() const { return impl->world; }
 void Engine::read(const plan::Ref &from, uint64_t offset, uint64_t bytes, const TakePiece &take) const {
   impl->device.read(impl->part(from, offset, bytes), bytes, take);
 }
@@ -198,7 +194,6 @@ void Engine::run(uint32_t program, const UpdateHook &beforeUpdate) {
   impl->submit({.program = program, .beforeUpdate = beforeUpdate ? &beforeUpdate : nullptr});
   impl->finish();
 }
-Communicator &Engine::communicator() { return *impl->host; }
 
 const std::array<LaneStats, kLanes> &Engine::stats() const { return impl->stats; }
 void Engine::resetStats() { impl->stats = {}; }

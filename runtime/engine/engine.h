@@ -18,9 +18,7 @@
 #include "runtime/plan/container.h"
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace zero::runtime {
@@ -46,9 +44,6 @@ public:
   Engine(const Engine &) = delete;
   Engine &operator=(const Engine &) = delete;
 
-  int rank() const;
-  int world() const;
-
   // Of what no program under way touches, and in an UpdateHook of its gradient. A transient buffer keeps its contents only until the next
   // program.
   using State::read, State::write;
@@ -68,9 +63,6 @@ public:
   Completion finish();
   // Both.
   void run(uint32_t program, const UpdateHook &beforeUpdate = {});
-
-  // A communicator for the host's own use (checkpoints, agreement on errors); same thread that calls run().
-  Communicator &communicator();
 
   // Of all programs finished since resetStats(), or clearTrace().
   const std::array<LaneStats, kLanes> &stats() const;

@@ -13,7 +13,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 using namespace zero;
@@ -251,8 +250,6 @@ TEST(Engine, AllReduceOfAScalar) {
   run.floats(loss)[0] = static_cast<float>(world->rank()) + 0.5f;
   run.engine->run(0);
   EXPECT_EQ(run.engine->scalar(loss), static_cast<float>(ranks() * ranks()) / 2.0f);
-  EXPECT_EQ(run.engine->communicator().world(), world->world());
-  run.engine->communicator().barrier();
 }
 
 // One kernel compiled at test time: x += rate * (−gradient).

@@ -42,7 +42,8 @@ std::vector<float> trained(RowPlan made, uint32_t group) {
   hyper[LR] = 0.1f, hyper[WEIGHT_DECAY] = 0.01f, hyper[MOMENTUM] = 0.9f;
   std::vector<HostTransfer> writes{group ? engine.hyperTransfer(group, std::as_writable_bytes(std::span(hyper)))
                                          : engine.transfer(made.hyper, std::as_writable_bytes(std::span(hyper)))};
-  Rank rank{file.plan, 0, engine, engine.communicator()};
+  auto communicator = factory->create();
+  Rank rank{file.plan, 0, engine, *communicator};
   GradientFile gradients(rank, folder / "g.safetensors", 1);
   UpdateHook hook = [&](const Step &step) { gradients.add(step); };
   for (int step = 0; step < 3; ++step) {
