@@ -151,6 +151,38 @@ void Storage::placeAllGather(state::AllGatherOp op) {
   put(whole, {slot});
 }
 
+LogicalResult Storage::placeResident(state::ResidentOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  if (bucket.isSharded(bucket.readRole()))
+    return op.emitError() << "bucket " << op.getBucketAttr() << " is kept in shards, so no rank has it whole; zero.gather it";
+  if (!bucket.isResident(bucket.readRole()))
+    return op.emitError() << "bucket " << op.getBucketAttr() << " does not rest on the device; zero.gather it";
+  put(op.getWhole(), {persistent(states.tensor(bucket, bucket.readRole()))});
+  return success();
+}
+
+LogicalResult Storage::placeGather(state::GatherOp op) {
+  auto bucket = states.bucket(op.getBucketAttr());
+  bool rounded = bool(op.getKernelAttr());
+  if (bucket.isResident(bucket.readRole()) && !rounded)
+    return op.emitError() << "bucket " << op.getBucketAttr() << " is whole on every rank; zero.resident reads it";
+  state::Role role = rounded ? state::Role::compute : bucket.readRole();
+  Slot *slot = makeFor(op.getWhole(), BufferKind::gathered, op.getBucketAttr(), role, state::Part::whole);
+  if (!rounded && !bucket.isSharded(role)) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(bucket.readRole()));
+  put(op.getWhole(), {slot});
+  return success();
+}
+
+void Storage::placeToHost(state::ToHostOp op) {
+  FlatSymbolRefAttr bucket = bucketOf(op.getResult());
+  bool shard = bucket && op.getType().getNumElements() == int64_t(states.bucket(bucket).getShard());
+  Slot *slot = makeFor(op.getResult(), bucket ? BufferKind::gradient : BufferKind::scalar, bucket, state::Role::gradient,
+                       shard && states.world > 1 ? state::Part::shard : state::Part::whole);
+  slot->name += ".on_host";
+  slot->tier = state::Tier::host;
+  put(op.getResult(), {slot});
+}
+
 LogicalResult Storage::placeResults(Operation &op) {
   int64_t here = position[&op];
   if (isView(&op) || isa<nn::JoinRowsOp, state::PackOp, state::ReleaseOp, state::PublishOp, state::WriteRowsOp, func::ReturnOp>(op))
@@ -158,21 +190,9 @@ LogicalResult Storage::placeResults(Operation &op) {
   if (auto constant = dyn_cast<nn::ConstantOp>(op)) {
     put(constant.getResult(), {persistent(states.constant(constant.getValue()))});
   } else if (auto resident = dyn_cast<state::ResidentOp>(op)) {
-    auto bucket = states.bucket(resident.getBucketAttr());
-    if (bucket.isSharded(bucket.readRole()))
-      return resident.emitError() << "bucket " << resident.getBucketAttr() << " is kept in shards, so no rank has it whole; zero.gather it";
-    if (!bucket.isResident(bucket.readRole()))
-      return resident.emitError() << "bucket " << resident.getBucketAttr() << " does not rest on the device; zero.gather it";
-    put(resident.getWhole(), {persistent(states.tensor(bucket, bucket.readRole()))});
+    return placeResident(resident);
   } else if (auto gather = dyn_cast<state::GatherOp>(op)) {
-    auto bucket = states.bucket(gather.getBucketAttr());
-    bool rounded = bool(gather.getKernelAttr());
-    if (bucket.isResident(bucket.readRole()) && !rounded)
-      return gather.emitError() << "bucket " << gather.getBucketAttr() << " is whole on every rank; zero.resident reads it";
-    state::Role role = rounded ? state::Role::compute : bucket.readRole();
-    Slot *slot = makeFor(gather.getWhole(), BufferKind::gathered, gather.getBucketAttr(), role, state::Part::whole);
-    if (!rounded && !bucket.isSharded(role)) slot->bytes = planir::roomOf(bucket, bucket.tensorOf(bucket.readRole()));
-    put(gather.getWhole(), {slot});
+    return placeGather(gather);
   } else if (auto launch = dyn_cast<nn::LaunchOp>(op)) {
     return placeLaunch(launch);
   } else if (auto product = dyn_cast<nn::MatMulOp>(op)) {
@@ -193,13 +213,7 @@ LogicalResult Storage::placeResults(Operation &op) {
   } else if (auto room = dyn_cast<state::RoomForRowsOp>(op)) {
     put(room.getRoom(), {makeFor(room.getRoom(), BufferKind::gradient)});
   } else if (auto toHost = dyn_cast<state::ToHostOp>(op)) {
-    FlatSymbolRefAttr bucket = bucketOf(toHost.getResult());
-    bool shard = bucket && toHost.getType().getNumElements() == int64_t(states.bucket(bucket).getShard());
-    Slot *slot = makeFor(toHost.getResult(), bucket ? BufferKind::gradient : BufferKind::scalar, bucket, state::Role::gradient,
-                         shard && states.world > 1 ? state::Part::shard : state::Part::whole);
-    slot->name += ".on_host";
-    slot->tier = state::Tier::host;
-    put(toHost.getResult(), {slot});
+    placeToHost(toHost);
   } else if (auto reduce = dyn_cast<state::AllReduceOp>(op)) {
     Place input = placeOf(reduce.getInput());
     put(reduce.getResult(), diesAt(*input.slot, here) ? input : Place{makeFor(reduce.getResult(), BufferKind::scalar)});

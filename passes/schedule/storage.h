@@ -67,6 +67,9 @@ private:
   mlir::LogicalResult placeResults(mlir::Operation &op);
   mlir::LogicalResult placeLaunch(nn::LaunchOp launch);
   void placeAllGather(state::AllGatherOp op);
+  mlir::LogicalResult placeResident(state::ResidentOp op);
+  mlir::LogicalResult placeGather(state::GatherOp op);
+  void placeToHost(state::ToHostOp op);
   void placeReduceScatter(state::ReduceScatterOp op);
   void placeReturned();
 

@@ -88,23 +88,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     // backward completes last: copies of the others hide behind the rest of it.
     llvm::stable_sort(choices, [](const Choice &a, const Choice &b) { return a.order > b.order; });
     if (spread) spreadMoments(choices);
-    std::vector<Movable> things;
-    llvm::SmallDenseMap<Operation *, size_t> copies; // compute copies among the choices
-    for (auto [i, choice] : llvm::enumerate(choices)) {
-      things.push_back(choice.movable);
-      if (choice.order.first) copies[choice.bucket] = i;
-    }
-    for (auto [thing, choice] : llvm::zip(things, choices)) {
-      state::TensorAttr copy = copyBeside(choice);
-      if (!copy) continue;
-      if (auto found = copies.find(choice.bucket); found != copies.end()) {
-        thing.replaces = found->second;
-      } else if (copy.getTier() == state::Tier::device) {
-        thing.bytes -= choice.bucket.bytesOf(copy);
-      } else {
-        thing.traffic += choice.bucket.bytesOf(copy) * copiesOf(choice.bucket, copy.getRole(), micro, uses[choice.bucket.getSymNameAttr()]);
-      }
-    }
+    std::vector<Movable> things = movables(choices, uses, micro);
     if (!things.empty()) {
       SmallVector<int64_t> flat;
       for (const Removal &removal : removalsOf(things)) flat.append({removal.bytes, removal.traffic});
@@ -117,6 +101,29 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       if (hostUpdates) updateOnHost(bucket);
       if (!keepCompute && bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
     }
+  }
+
+  /// What the algorithm has to know of each choice. A master that drops its compute copy where it rests on the device counts for that, too:
+  /// for a copy that is a choice itself it `replaces` that; otherwise it is smaller by the copy's bytes, or costs its traffic elsewhere.
+  std::vector<Movable> movables(ArrayRef<Choice> choices, llvm::MapVector<StringAttr, Uses> &uses, int64_t micro) {
+    std::vector<Movable> things;
+    llvm::SmallDenseMap<Operation *, size_t> copies; // compute copies among the choices
+    for (auto [i, choice] : llvm::enumerate(choices)) {
+      things.push_back(choice.movable);
+      if (choice.order.first) copies[choice.bucket] = i;
+    }
+    for (auto [thing, choice] : llvm::zip(things, choices)) {
+      state::TensorAttr copy = copyBeside(choice);
+      if (!copy) continue;
+      state::BucketOp bucket = choice.bucket;
+      if (auto found = copies.find(bucket); found != copies.end())
+        thing.replaces = found->second;
+      else if (copy.getTier() == state::Tier::device)
+        thing.bytes -= bucket.bytesOf(copy);
+      else
+        thing.traffic += bucket.bytesOf(copy) * copiesOf(bucket, copy.getRole(), micro, uses[bucket.getSymNameAttr()]);
+    }
+    return things;
   }
 
   /// What leaves comes from all of backward, in place of its beginning.

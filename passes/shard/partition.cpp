@@ -85,45 +85,48 @@ struct Partition : impl::PartitionPassBase<Partition> {
       module->setAttr(state::ZeroDialect::kScalesLoss, b.getUnitAttr());
     b.setInsertionPoint(train);
     trainableCount = frozenCount = 0;
-    for (bool trainable : {true, false}) {
-      SmallVector<nn::ParameterOp> all, group, alone;
-      std::vector<int64_t> sizes;
-      int64_t total = 0, largestTile = 0;
-      Type read; // one of all: a module is of mixed precision or it is not
-      for (auto [p, type] : used)
-        if (p.getTrainable() == trainable) {
-          if (read && read != type) {
-            p.emitOpError() << "is read as " << type << " and others as " << read
-                            << "; run nn-mixed-precision on the whole module or not at all";
-            return signalPassFailure();
-          }
-          read = type;
-          all.push_back(p);
-          total += elementsOf(p);
-          if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
-        }
-      if (total == 0) continue;
-      BucketLimit limit =
-          bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, /*portions=*/world == 1 && !manyThreads);
-      // A tile is to move by itself; and a large table is read at both ends of the model, where what shared its bucket would bring it
-      // again. Where rows are exchanged, ranks own whole ones.
-      for (nn::ParameterOp p : all) {
-        bool table = tables.exchanged.contains(p) || (tables.all.contains(p) && elementsOf(p) > limit.most);
-        (p.getTileOf() || table ? alone : group).push_back(p);
+    for (bool trainable : {true, false})
+      if (failed(makeBuckets(b, used, tables, train, trainable))) return signalPassFailure();
+  }
+
+  /// Of all parameters of `used` that are trained, or of all others.
+  LogicalResult makeBuckets(OpBuilder &b, ArrayRef<Used> used, const Tables &tables, func::FuncOp train, bool trainable) {
+    SmallVector<nn::ParameterOp> all, group, alone;
+    std::vector<int64_t> sizes;
+    int64_t total = 0, largestTile = 0;
+    Type read; // one of all: a module is of mixed precision or it is not
+    for (auto [p, type] : used)
+      if (p.getTrainable() == trainable) {
+        if (read && read != type)
+          return p.emitOpError() << "is read as " << type << " and others as " << read
+                                 << "; run nn-mixed-precision on the whole module or not at all";
+        read = type;
+        all.push_back(p);
+        total += elementsOf(p);
+        if (p.getTileOf()) largestTile = std::max(largestTile, elementsOf(p));
       }
-      for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
-      int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
-      if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
-      ArrayAttr tensors = tensorsOf(b, trainable, read);
-      for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
-      for (nn::ParameterOp p : alone) {
-        auto shape = cast<ShapedType>(p.getType()).getShape();
-        makeBucket(b, p, {elementsOf(p)},
-                   tables.exchanged.contains(p) ? layOutTable(shape[0], shape[1], world, align)
-                                                : layOut({elementsOf(p)}, world, limit, align).front(),
-                   trainable, tensors);
-      }
+    if (total == 0) return success();
+    BucketLimit limit =
+        bucketElements ? limitOf(bucketElements) : defaultLimit(total, largestTile, /*portions=*/world == 1 && !manyThreads);
+    // A tile is to move by itself; and a large table is read at both ends of the model, where what shared its bucket would bring it
+    // again. Where rows are exchanged, ranks own whole ones.
+    for (nn::ParameterOp p : all) {
+      bool table = tables.exchanged.contains(p) || (tables.all.contains(p) && elementsOf(p) > limit.most);
+      (p.getTileOf() || table ? alone : group).push_back(p);
     }
+    for (nn::ParameterOp p : group) sizes.push_back(elementsOf(p));
+    int64_t align = alignElements(read.getIntOrFloatBitWidth() / 8);
+    if (trainable && travelsInHalf(train)) align = std::max(align, alignElements(2));
+    ArrayAttr tensors = tensorsOf(b, trainable, read);
+    for (const BucketLayout &layout : layOut(sizes, world, limit, align)) makeBucket(b, group, sizes, layout, trainable, tensors);
+    for (nn::ParameterOp p : alone) {
+      auto shape = cast<ShapedType>(p.getType()).getShape();
+      makeBucket(b, p, {elementsOf(p)},
+                 tables.exchanged.contains(p) ? layOutTable(shape[0], shape[1], world, align)
+                                              : layOut({elementsOf(p)}, world, limit, align).front(),
+                 trainable, tensors);
+    }
+    return success();
   }
 
   void makeBucket(OpBuilder &b, MutableArrayRef<nn::ParameterOp> group, const std::vector<int64_t> &sizes, const BucketLayout &layout,
