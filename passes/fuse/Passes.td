@@ -3,26 +3,6 @@
 #define ZERO_PASSES_FUSE_TD
 include "mlir/Pass/PassBase.td"
 
-def ExpandBlocksPass : Pass<"nn-expand-blocks", "::mlir::ModuleOp"> {
-  let summary = "Products of blocks with the matrices of their groups as batches of products, for a target that has no other";
-  let description = [{
-    Needs: functions of primitives and calls of the library. The matrix of each block is gathered into a batch, and gradients of matrices are made for each block before those of a
-    group are added up: as much memory as there are blocks, which nn-raise-grouped has made few for such a target.
-
-    ```mlir
-    %y = nn.block_matmul %x, %experts by %group_of : …
-    %d = nn.block_matmul_sum %x, %dy by %group_of : …
-    // becomes, with %group the groups as indices
-    %each = nn.gather %experts, %group : …
-    %y = nn.matmul %x, %each : …
-    %parts = nn.matmul %x, %dy {transpose_lhs = true} : …
-    %d = nn.scatter_add %group, %parts : …  // few and large matrices in pieces, each a row of its own
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let statistics = [Statistic<"expanded", "expanded", "Products of blocks">];
-}
-
 def ExpandPutAlongPass : Pass<"nn-expand-put-along", "::mlir::ModuleOp"> {
   let summary = "Sums of the elements that were taken out of rows, as the target makes them fastest";
   let description = [{
@@ -44,6 +24,26 @@ def ExpandPutAlongPass : Pass<"nn-expand-put-along", "::mlir::ModuleOp"> {
   let dependentDialects = ["::zero::nn::NnDialect"];
   let options = [Option<"compare", "compare", "bool", "false", "Columns compare their numbers with indices">];
   let statistics = [Statistic<"expanded", "expanded", "Sums of elements that were taken">];
+}
+
+def ExpandBlocksPass : Pass<"nn-expand-blocks", "::mlir::ModuleOp"> {
+  let summary = "Products of blocks with the matrices of their groups as batches of products, for a target that has no other";
+  let description = [{
+    Needs: functions of primitives and calls of the library. The matrix of each block is gathered into a batch, and gradients of matrices are made for each block before those of a
+    group are added up: as much memory as there are blocks, which nn-raise-grouped has made few for such a target.
+
+    ```mlir
+    %y = nn.block_matmul %x, %experts by %group_of : …
+    %d = nn.block_matmul_sum %x, %dy by %group_of : …
+    // becomes, with %group the groups as indices
+    %each = nn.gather %experts, %group : …
+    %y = nn.matmul %x, %each : …
+    %parts = nn.matmul %x, %dy {transpose_lhs = true} : …
+    %d = nn.scatter_add %group, %parts : …  // few and large matrices in pieces, each a row of its own
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"expanded", "expanded", "Products of blocks">];
 }
 
 def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
@@ -71,6 +71,72 @@ def TableRowsPass : Pass<"nn-table-rows", "::mlir::ModuleOp"> {
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
   let options = [Option<"world", "world", "int64_t", "1", "Ranks the model state is split over">];
   let statistics = [Statistic<"launches", "launches", "Calls of kernels">];
+}
+
+def FewRowsPass : Pass<"nn-few-rows", "::mlir::ModuleOp"> {
+  let summary = "Sum what falls into a table of few rows column by column";
+  let description = [{
+    Needs: functions of primitives, for a target whose threads are many. The gradient of a table adds each update to the row of its index, and a GPU's block owns rows: of
+    the two rows of BERT's token types it made two blocks go over 16384 updates one after another, 2.8 ms on an H200, a tenth of a micro-step.
+
+    Of a table of `rows` rows or fewer each row is a sum over all updates, with zeros in place of those that fall into others: columns as those of a bias, which
+    nn-split-columns sums in parts, all of them in one pass over the updates. Fewer than `least` elements are left as they are.
+
+    ```mlir
+    %dt = nn.scatter_add %types, %dx : tensor<4096xi64>, tensor<4096x64xf32> -> tensor<2x64xf32>
+    // becomes, for row 0 and for row 1
+    %is = nn.compare eq %types, %zero : tensor<4096xi64> -> tensor<4096xi1>
+    %falls = nn.broadcast %is dims [0] : tensor<4096xi1> -> tensor<4096x64xi1>
+    %mine = nn.select %falls, %dx, %zeros : tensor<4096x64xi1>, tensor<4096x64xf32>
+    %row = nn.reduce sum %mine dims [0] : tensor<4096x64xf32> -> tensor<64xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"rows", "rows", "int64_t", "32", "Most rows of a table">,
+                 Option<"least", "least", "int64_t", "262144", "Elements that are worth it">];
+  let statistics = [Statistic<"sums", "sums", "Tables that are summed by columns">];
+}
+
+def SplitReductionsPass : Pass<"nn-split-reductions", "::mlir::ModuleOp"> {
+  let summary = "Few and long sums over dimensions around others in two steps: of rows, and of what these leave";
+  let description = [{
+    Needs: functions of primitives, for a target whose threads are many. A reduction of the first and the last dimensions, as a batch norm has of its channels, is neither one of rows
+    nor one of columns: each result is made by one thread. Of fewer than `most` results with `least` terms or more the last dimensions are reduced first, as rows, and what
+    they leave as columns.
+
+    ```mlir
+    %sum = nn.reduce sum %x dims [0, 2] : tensor<64x256x3136xf32> -> tensor<256xf32>
+    // becomes
+    %rows = nn.reduce sum %x dims [2] : tensor<64x256x3136xf32> -> tensor<64x256xf32>
+    %sum = nn.reduce sum %rows dims [0] : tensor<64x256xf32> -> tensor<256xf32>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"most", "most", "int64_t", "65536", "Results that keep all threads busy">,
+                 Option<"least", "least", "int64_t", "1024", "Terms that are worth a second step">];
+  let statistics = [Statistic<"split", "split", "Reductions in two steps">];
+}
+
+def RoundExtremaPass : Pass<"nn-round-extrema", "::mlir::ModuleOp"> {
+  let summary = "Look for a maximum or minimum among numbers that are rounded as they may be stored";
+  let description = [{
+    Needs: functions of primitives, before nn-fuse. What equals a maximum takes its gradient, and the place of it is found so. nn-mixed-precision may store the numbers, the
+    maximum, both or neither in `stored`, and backward may make the numbers again in f32: then nothing equals the maximum, and the gradient is lost. Both sides of the
+    comparison are rounded to `stored` here. Rounding is monotone, so that the rounded maximum is the maximum of the rounded numbers, and what was stored so does not change:
+    it is found wherever either comes from. Numbers that `stored` does not tell apart share the gradient, as in PyTorch's tensors of that type.
+
+    ```mlir
+    %is = nn.compare eq %x, %repeated : tensor<4x8xf32> -> tensor<4x8xi1>
+    // becomes
+    %0 = nn.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %1 = nn.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
+    … // and so for %repeated
+    %is = nn.compare eq %1, %3 : tensor<4x8xf32> -> tensor<4x8xi1>
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"stored", "stored", "std::string", "\"bf16\"", "Type of activations: f32, bf16 or f16">];
+  let statistics = [Statistic<"rounded", "rounded", "Comparisons with a maximum or minimum">];
 }
 
 def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
@@ -103,28 +169,6 @@ def FusePass : Pass<"nn-fuse", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect", "::mlir::func::FuncDialect"];
   let statistics = [Statistic<"launches", "launches", "Calls of kernels">, Statistic<"kernels", "kernels", "Distinct kernels">];
-}
-
-def RoundExtremaPass : Pass<"nn-round-extrema", "::mlir::ModuleOp"> {
-  let summary = "Look for a maximum or minimum among numbers that are rounded as they may be stored";
-  let description = [{
-    Needs: functions of primitives, before nn-fuse. What equals a maximum takes its gradient, and the place of it is found so. nn-mixed-precision may store the numbers, the
-    maximum, both or neither in `stored`, and backward may make the numbers again in f32: then nothing equals the maximum, and the gradient is lost. Both sides of the
-    comparison are rounded to `stored` here. Rounding is monotone, so that the rounded maximum is the maximum of the rounded numbers, and what was stored so does not change:
-    it is found wherever either comes from. Numbers that `stored` does not tell apart share the gradient, as in PyTorch's tensors of that type.
-
-    ```mlir
-    %is = nn.compare eq %x, %repeated : tensor<4x8xf32> -> tensor<4x8xi1>
-    // becomes
-    %0 = nn.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
-    %1 = nn.cast %0 : tensor<4x8xbf16> -> tensor<4x8xf32>
-    … // and so for %repeated
-    %is = nn.compare eq %1, %3 : tensor<4x8xf32> -> tensor<4x8xi1>
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"stored", "stored", "std::string", "\"bf16\"", "Type of activations: f32, bf16 or f16">];
-  let statistics = [Statistic<"rounded", "rounded", "Comparisons with a maximum or minimum">];
 }
 
 def MixedPrecisionPass : Pass<"nn-mixed-precision", "::mlir::ModuleOp"> {
@@ -174,50 +218,6 @@ def BiasInProductsPass : Pass<"nn-bias-in-products", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let statistics = [Statistic<"spared", "spared", "Products that add their bias">];
-}
-
-def FewRowsPass : Pass<"nn-few-rows", "::mlir::ModuleOp"> {
-  let summary = "Sum what falls into a table of few rows column by column";
-  let description = [{
-    Needs: functions of primitives, for a target whose threads are many. The gradient of a table adds each update to the row of its index, and a GPU's block owns rows: of
-    the two rows of BERT's token types it made two blocks go over 16384 updates one after another, 2.8 ms on an H200, a tenth of a micro-step.
-
-    Of a table of `rows` rows or fewer each row is a sum over all updates, with zeros in place of those that fall into others: columns as those of a bias, which
-    nn-split-columns sums in parts, all of them in one pass over the updates. Fewer than `least` elements are left as they are.
-
-    ```mlir
-    %dt = nn.scatter_add %types, %dx : tensor<4096xi64>, tensor<4096x64xf32> -> tensor<2x64xf32>
-    // becomes, for row 0 and for row 1
-    %is = nn.compare eq %types, %zero : tensor<4096xi64> -> tensor<4096xi1>
-    %falls = nn.broadcast %is dims [0] : tensor<4096xi1> -> tensor<4096x64xi1>
-    %mine = nn.select %falls, %dx, %zeros : tensor<4096x64xi1>, tensor<4096x64xf32>
-    %row = nn.reduce sum %mine dims [0] : tensor<4096x64xf32> -> tensor<64xf32>
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"rows", "rows", "int64_t", "32", "Most rows of a table">,
-                 Option<"least", "least", "int64_t", "262144", "Elements that are worth it">];
-  let statistics = [Statistic<"sums", "sums", "Tables that are summed by columns">];
-}
-
-def SplitReductionsPass : Pass<"nn-split-reductions", "::mlir::ModuleOp"> {
-  let summary = "Few and long sums over dimensions around others in two steps: of rows, and of what these leave";
-  let description = [{
-    Needs: functions of primitives, for a target whose threads are many. A reduction of the first and the last dimensions, as a batch norm has of its channels, is neither one of rows
-    nor one of columns: each result is made by one thread. Of fewer than `most` results with `least` terms or more the last dimensions are reduced first, as rows, and what
-    they leave as columns.
-
-    ```mlir
-    %sum = nn.reduce sum %x dims [0, 2] : tensor<64x256x3136xf32> -> tensor<256xf32>
-    // becomes
-    %rows = nn.reduce sum %x dims [2] : tensor<64x256x3136xf32> -> tensor<64x256xf32>
-    %sum = nn.reduce sum %rows dims [0] : tensor<64x256xf32> -> tensor<256xf32>
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"most", "most", "int64_t", "65536", "Results that keep all threads busy">,
-                 Option<"least", "least", "int64_t", "1024", "Terms that are worth a second step">];
-  let statistics = [Statistic<"split", "split", "Reductions in two steps">];
 }
 
 def SplitColumnsPass : Pass<"nn-split-columns", "::mlir::ModuleOp"> {
@@ -311,4 +311,5 @@ def EmitKernelsPass : Pass<"nn-emit-kernels", "::mlir::ModuleOp"> {
   let options = [Option<"lanes", "lanes", "unsigned", "16", "f32 per vector: 8 for AVX2, 16 for AVX-512">,
                  Option<"describe", "describe", "bool", "false", "Attach the description of each kernel">];
 }
+
 #endif

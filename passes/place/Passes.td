@@ -1,4 +1,4 @@
-//===- Passes.td - lives, offsets and waits, in pipeline order -------------------------------------===//
+//===- Passes.td - live ranges, offsets and waits, in pipeline order -------------------------------===//
 #ifndef ZERO_PASSES_PLACE_TD
 #define ZERO_PASSES_PLACE_TD
 include "mlir/Pass/PassBase.td"

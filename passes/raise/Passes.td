@@ -61,19 +61,6 @@ def ChannelsLastPass : Pass<"nn-channels-last", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::zero::nn::NnDialect"];
 }
 
-def RaiseNormPass : Pass<"nn-raise-norm", "::mlir::func::FuncOp"> {
-  let summary = "Find layer normalisation and RMS normalisation written out as means and square roots";
-  let description = [{
-    x / sqrt(mean(x²) + eps), with a square root and a division, a reciprocal or `nn.rsqrt`, followed by a product with one
-    number per column, is `nn.rms_norm`; where x is itself y - mean(y) it is `nn.layer_norm` of y, which also takes a following
-    addition of one number per column as its bias. Without a scale, ones are used. A conversion between the normalised
-    value and the scale is kept after the operation.
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let statistics = [Statistic<"layerNorms", "layer-norms", "Layer normalisations found">,
-                    Statistic<"rmsNorms", "rms-norms", "RMS normalisations found">];
-}
-
 def RaiseGeluPass : Pass<"nn-raise-gelu", "::mlir::func::FuncOp"> {
   let summary = "Find GELU written out with erf or tanh";
   let description = [{
@@ -88,6 +75,19 @@ def RaiseSiluPass : Pass<"nn-raise-silu", "::mlir::func::FuncOp"> {
   let summary = "Find x * sigmoid(x)";
   let description = [{ `x * sigmoid(x)` and `x / (1 + exp(-x))` become `nn.silu`. }];
   let dependentDialects = ["::zero::nn::NnDialect"];
+}
+
+def RaiseNormPass : Pass<"nn-raise-norm", "::mlir::func::FuncOp"> {
+  let summary = "Find layer normalisation and RMS normalisation written out as means and square roots";
+  let description = [{
+    x / sqrt(mean(x²) + eps), with a square root and a division, a reciprocal or `nn.rsqrt`, followed by a product with one
+    number per column, is `nn.rms_norm`; where x is itself y - mean(y) it is `nn.layer_norm` of y, which also takes a following
+    addition of one number per column as its bias. Without a scale, ones are used. A conversion between the normalised
+    value and the scale is kept after the operation.
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"layerNorms", "layer-norms", "Layer normalisations found">,
+                    Statistic<"rmsNorms", "rms-norms", "RMS normalisations found">];
 }
 
 def RaiseAttentionPass : Pass<"nn-raise-attention", "::mlir::func::FuncOp"> {
@@ -194,4 +194,5 @@ def ExpandAttentionPass : Pass<"nn-expand-attention", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::zero::nn::NnDialect"];
   let options = [Option<"kernels", "kernels", "bool", "false", "Leave the attention that kernels do">];
 }
+
 #endif

@@ -191,35 +191,6 @@ def HoistGathersPass : Pass<"plan-hoist-gathers", "::zero::planir::ProgramOp"> {
   let statistics = [Statistic<"hoisted", "hoisted", "Gathers that moved">];
 }
 
-def HoistFetchesPass : Pass<"plan-hoist-fetches", "::zero::planir::ProgramOp"> {
-  let summary = "Fetch what the optimizer keeps in another tier before its update needs it";
-  let description = [{
-    As plan-hoist-gathers, of everything else that comes from host or disk: what an update or an accumulation needs moves up together, as
-    long as that of at most `ahead` others is on the device (of more than one only where that is together no more than 1/`part` of all that is fetched),
-    and by `reach` steps of lane compute at most: the first update comes long after the program's beginning, and what it needs shall not lie
-    there all the while. What was changed is written back by lanes of their own meanwhile; with one other alone, a fetch would wait for the
-    write-back of the one before.
-
-    ```mlir
-    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
-    plan.update compute … -> … : @b0 @k of f32
-    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
-    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
-    plan.update compute … -> … : @b1 @k of f32
-    // becomes: the state of b1 comes while b0 is updated
-    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
-    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
-    plan.update compute … -> … : @b0 @k of f32
-    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
-    plan.update compute … -> … : @b1 @k of f32
-    ```
-  }];
-  let options = [Option<"ahead", "ahead", "int64_t", "3", "Updates whose state may be on the device beyond the one under way">,
-                 Option<"part", "part", "int64_t", "32", "More than one of them may take 1/part of all that is fetched">,
-                 Option<"reach", "reach", "int64_t", "16", "Steps of lane compute by which a fetch may be early; 0: any number">];
-  let statistics = [Statistic<"hoisted", "hoisted", "Fetches that moved">];
-}
-
 def SinkUpdatesPass : Pass<"plan-sink-updates", "::zero::planir::ProgramOp"> {
   let summary = "Let a gradient travel while the next one is computed";
   let description = [{
@@ -273,6 +244,35 @@ def SpreadUpdatesPass : Pass<"plan-spread-updates", "::zero::planir::ProgramOp">
     ```
   }];
   let statistics = [Statistic<"moved", "moved", "Slices that moved">];
+}
+
+def HoistFetchesPass : Pass<"plan-hoist-fetches", "::zero::planir::ProgramOp"> {
+  let summary = "Fetch what the optimizer keeps in another tier before its update needs it";
+  let description = [{
+    As plan-hoist-gathers, of everything else that comes from host or disk: what an update or an accumulation needs moves up together, as
+    long as that of at most `ahead` others is on the device (of more than one only where that is together no more than 1/`part` of all that is fetched),
+    and by `reach` steps of lane compute at most: the first update comes long after the program's beginning, and what it needs shall not lie
+    there all the while. What was changed is written back by lanes of their own meanwhile; with one other alone, a fetch would wait for the
+    write-back of the one before.
+
+    ```mlir
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b1 @k of f32
+    // becomes: the state of b1 comes while b0 is updated
+    plan.copy disk_read %b0.m[0, 4096] -> %m0[0, 4096]
+    plan.copy disk_read %b1.m[0, 4096] -> %m1[0, 4096]
+    plan.update compute … -> … : @b0 @k of f32
+    plan.copy disk_write %m0[0, 4096] -> %b0.m[0, 4096]
+    plan.update compute … -> … : @b1 @k of f32
+    ```
+  }];
+  let options = [Option<"ahead", "ahead", "int64_t", "3", "Updates whose state may be on the device beyond the one under way">,
+                 Option<"part", "part", "int64_t", "32", "More than one of them may take 1/part of all that is fetched">,
+                 Option<"reach", "reach", "int64_t", "16", "Steps of lane compute by which a fetch may be early; 0: any number">];
+  let statistics = [Statistic<"hoisted", "hoisted", "Fetches that moved">];
 }
 
 def OverlapUpdatesPass : Pass<"plan-overlap-updates", "::zero::planir::ProgramOp"> {
@@ -329,4 +329,5 @@ def DeferWritesPass : Pass<"plan-defer-writes", "::zero::planir::ProgramOp"> {
   let options = [Option<"mostBytes", "most-bytes", "int64_t", "0", "Bytes of them">];
   let statistics = [Statistic<"moved", "moved", "Copies after all updates">];
 }
+
 #endif

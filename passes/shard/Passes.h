@@ -18,7 +18,8 @@ struct Options {
   MergeGathersPassOptions merges;
 };
 
-/// partition, assign-tiers, programs, insert-movement, merge-gathers, verify: the whole phase.
+/// zero-partition, zero-assign-tiers, zero-programs, zero-interleave (if one program holds several micro-steps), zero-insert-movement,
+/// zero-merge-gathers, zero-verify-shard: the whole phase.
 void buildPipeline(mlir::OpPassManager &pm, const Options &options);
 /// All passes, and the phase as `zero-shard-pipeline`.
 void registerPasses();

@@ -45,41 +45,49 @@ def AddLossPass : Pass<"nn-add-loss", "::mlir::ModuleOp"> {
     Option<"labelSmoothing", "label-smoothing", "double", "0.0", "Part of a label that is spread over all classes (cross_entropy)">];
 }
 
-def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
-  let summary = "Cut parameters that are larger than the others into tiles, and what reads them tile by tile";
+def SimplifyPass : Pass<"nn-simplify", "::mlir::func::FuncOp"> {
+  let summary = "Remove dead, duplicate and superfluous work";
   let description = [{
-    Needs: `@train` and `@eval` of `nn-add-loss`. With `parts` = N > 1, each parameter of more elements than 1/N of the largest becomes the fewest tiles
-    of at most so many (rounded up to 16 rows or columns), parameters of their own that are gathered, used, released, reduced and updated one after another.
-
-    - The rows of a table (`nn.gather`): each tile contributes those it holds, and zeros for the others, to a running sum.
-    - The weights of a product: results side by side where the rows of the parameter are its results (stored transposed), else partial sums, each of the
-      part of the other operand that it wants.
-    - The weights of a product whose results are nothing but the logits of a cross-entropy, after a bias, a scale or a cap (`logits.h`). Its
-      classes are met tile by tile, and logits never exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
-      tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
-      each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`) or, with `keep-logits`, forward keeps them. Where somebody else reads them, logits are made whole.
-
-    - The matrices of experts (`nn.grouped_matmul`): some experts are a tile, whose rows are multiplied onto those of the tiles before. Where each expert's
-      matrix is a parameter of its own, all of them are cut alike, and multiplied tile by tile as the weights of a product are.
-
-    Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
-    where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.
+    Identities of arithmetic and of movement (compiler/nn/patterns.h), operations whose results nobody reads, operations computed
+    twice. Two operations are not made one when the first belongs to forward and the second to backward and computing again costs no
+    more than a pass over memory: keeping the result over that distance would cost more (whether it pays is decided by recomputation
+    and fusion, which see memory).
 
     ```mlir
-    nn.parameter @w : tensor<50x8xf32> {trainable = true}           // parts = 2
-    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<4x8xf32>, tensor<50x8xf32>) -> tensor<4x50xf32>
+    %t = nn.transpose %w perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    %y = nn.matmul %x, %t : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
     // becomes
-    nn.parameter @"w#0" : tensor<32x8xf32> {begin = array<i64: 0, 0>, tile_of = "w", trainable = true, whole = array<i64: 50, 8>}
-    nn.parameter @"w#1" : tensor<18x8xf32> {begin = array<i64: 32, 0>, …}
-    %0 = nn.matmul %x, %w0 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<32x8xf32>) -> tensor<4x32xf32>
-    %1 = nn.matmul %x, %w1 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<18x8xf32>) -> tensor<4x18xf32>
-    %y = nn.concat %0, %1 dim 1 : (tensor<4x32xf32>, tensor<4x18xf32>) -> tensor<4x50xf32>
+    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"parts", "parts", "int64_t", "1", "No tile is larger than this part of the largest parameter; 1: nothing is cut">,
-                 Option<"keepLogits", "keep-logits", "bool", "false", "Logits wait for backward in place of being made again">];
-  let statistics = [Statistic<"tiles", "tiles", "Tiles made">, Statistic<"losses", "losses", "Cross-entropies whose logits are never whole">];
+  let statistics = [Statistic<"duplicates", "duplicates", "Operations computed twice">];
+}
+
+def PadClassesPass : Pass<"nn-pad-classes", "::mlir::ModuleOp"> {
+  let summary = "Give a vocabulary the number of classes that matrix units want";
+  let description = [{
+    The matrix units of GPUs read rows in pieces of 16 bytes. Where a row of logits is no whole number of them, a library falls back to other code: with
+    the 50257 classes of GPT-2 in bf16 the three products of the vocabulary take 13.3, 9.0 and 8.4 ms on an H100 (cuBLASLt 13.1, 16384 tokens of
+    width 768), and with 50264 they take 1.9, 1.6 and 1.6; the distance between rows alone does not help.
+
+    So the weights of a product whose result is a cross-entropy's logits are padded by classes of zeros up to a `multiple`, their logits are -inf to the
+    loss, and the gradient of theirs is zero. Nothing is done where labels are smoothed over all classes, somebody else reads the logits, or the classes
+    are fewer than eight times the multiple.
+
+    ```mlir
+    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<4x8xf32>, tensor<67x8xf32>) -> tensor<4x67xf32>
+    %loss, %lse = nn.cross_entropy %y, %labels, %scale …
+    // becomes
+    %p = nn.pad %w with 0.0 low [0, 0] high [5, 0] … -> tensor<72x8xf32>
+    %y = nn.matmul %x, %p {transpose_rhs = true} : (tensor<4x8xf32>, tensor<72x8xf32>) -> tensor<4x72xf32>
+    %s = nn.select (class < 67), %y, -inf
+    %loss, %lse = nn.cross_entropy %s, %labels, %scale …
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let options = [Option<"multiple", "multiple", "int64_t", "8", "Classes that matrix units take at a time">];
+  let statistics = [Statistic<"padded", "padded", "Products that got more classes">];
 }
 
 def TileTokensPass : Pass<"nn-tile-tokens", "::mlir::ModuleOp"> {
@@ -116,30 +124,41 @@ def TileTokensPass : Pass<"nn-tile-tokens", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"regions", "regions", "Regions that are done tile by tile">, Statistic<"tiles", "tiles", "Tiles made">];
 }
 
-def PadClassesPass : Pass<"nn-pad-classes", "::mlir::ModuleOp"> {
-  let summary = "Give a vocabulary the number of classes that matrix units want";
+def TilePass : Pass<"nn-tile", "::mlir::ModuleOp"> {
+  let summary = "Cut parameters that are larger than the others into tiles, and what reads them tile by tile";
   let description = [{
-    The matrix units of GPUs read rows in pieces of 16 bytes. Where a row of logits is no whole number of them, a library falls back to other code: with
-    the 50257 classes of GPT-2 in bf16 the three products of the vocabulary take 13.3, 9.0 and 8.4 ms on an H100 (cuBLASLt 13.1, 16384 tokens of
-    width 768), and with 50264 they take 1.9, 1.6 and 1.6; the distance between rows alone does not help.
+    Needs: `@train` and `@eval` of `nn-add-loss`. With `parts` = N > 1, each parameter of more elements than 1/N of the largest becomes the fewest tiles
+    of at most so many (rounded up to 16 rows or columns), parameters of their own that are gathered, used, released, reduced and updated one after another.
 
-    So the weights of a product whose result is a cross-entropy's logits are padded by classes of zeros up to a `multiple`, their logits are -inf to the
-    loss, and the gradient of theirs is zero. Nothing is done where labels are smoothed over all classes, somebody else reads the logits, or the classes
-    are fewer than eight times the multiple.
+    - The rows of a table (`nn.gather`): each tile contributes those it holds, and zeros for the others, to a running sum.
+    - The weights of a product: results side by side where the rows of the parameter are its results (stored transposed), else partial sums, each of the
+      part of the other operand that it wants.
+    - The weights of a product whose results are nothing but the logits of a cross-entropy, after a bias, a scale or a cap (`logits.h`). Its
+      classes are met tile by tile, and logits never exist whole: log softmax of a class is that of the class inside its tile plus that of the tile among all. So the loss is that of each
+      tile on the rows whose label lies in it, plus the cross-entropy over the tiles' logs of sums of exponentials. Of smoothed labels
+      each tile adds the sum of a row's logits. Backward computes each tile's logits again (`recompute`) or, with `keep-logits`, forward keeps them. Where somebody else reads them, logits are made whole.
+
+    - The matrices of experts (`nn.grouped_matmul`): some experts are a tile, whose rows are multiplied onto those of the tiles before. Where each expert's
+      matrix is a parameter of its own, all of them are cut alike, and multiplied tile by tile as the weights of a product are.
+
+    Tiles are rows of a parameter, so that each is one range of its file and of a checkpoint; of the weights that make logits they are classes, which are columns
+    where these are not stored transposed. A parameter that something else reads stays whole, and a note says so.
 
     ```mlir
-    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<4x8xf32>, tensor<67x8xf32>) -> tensor<4x67xf32>
-    %loss, %lse = nn.cross_entropy %y, %labels, %scale …
+    nn.parameter @w : tensor<50x8xf32> {trainable = true}           // parts = 2
+    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<4x8xf32>, tensor<50x8xf32>) -> tensor<4x50xf32>
     // becomes
-    %p = nn.pad %w with 0.0 low [0, 0] high [5, 0] … -> tensor<72x8xf32>
-    %y = nn.matmul %x, %p {transpose_rhs = true} : (tensor<4x8xf32>, tensor<72x8xf32>) -> tensor<4x72xf32>
-    %s = nn.select (class < 67), %y, -inf
-    %loss, %lse = nn.cross_entropy %s, %labels, %scale …
+    nn.parameter @"w#0" : tensor<32x8xf32> {begin = array<i64: 0, 0>, tile_of = "w", trainable = true, whole = array<i64: 50, 8>}
+    nn.parameter @"w#1" : tensor<18x8xf32> {begin = array<i64: 32, 0>, …}
+    %0 = nn.matmul %x, %w0 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<32x8xf32>) -> tensor<4x32xf32>
+    %1 = nn.matmul %x, %w1 {transpose_rhs = true} : (tensor<4x8xf32>, tensor<18x8xf32>) -> tensor<4x18xf32>
+    %y = nn.concat %0, %1 dim 1 : (tensor<4x32xf32>, tensor<4x18xf32>) -> tensor<4x50xf32>
     ```
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
-  let options = [Option<"multiple", "multiple", "int64_t", "8", "Classes that matrix units take at a time">];
-  let statistics = [Statistic<"padded", "padded", "Products that got more classes">];
+  let options = [Option<"parts", "parts", "int64_t", "1", "No tile is larger than this part of the largest parameter; 1: nothing is cut">,
+                 Option<"keepLogits", "keep-logits", "bool", "false", "Logits wait for backward in place of being made again">];
+  let statistics = [Statistic<"tiles", "tiles", "Tiles made">, Statistic<"losses", "losses", "Cross-entropies whose logits are never whole">];
 }
 
 def DifferentiatePass : Pass<"nn-differentiate", "::mlir::ModuleOp"> {
@@ -194,29 +213,6 @@ def SinkLossesPass : Pass<"nn-sink-losses", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::zero::nn::NnDialect"];
   let statistics = [Statistic<"moved", "moved", "Terms that are computed later">];
-}
-
-def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
-  let summary = "Compute what only the reported loss needs after backward";
-  let description = [{
-    Acts where the logits that `nn-tile` keeps take more bytes than the gradient of their weights. The kernel that makes the gradient of a tile's
-    logits makes the tile's part of the loss, too, so it runs before these parts are summed. With that sum between forward and backward the
-    kernels of all tiles run there; with the sum after backward each runs right before the products that read its gradient. Until then the
-    tile's logits are not touched, long enough to wait elsewhere (`plan-offload-activations`). This pass runs last in its phase: to the others
-    forward ends with the loss.
-
-    ```mlir
-    %loss = nn.reduce %terms …
-    (backward, which does not read %loss)
-    return %loss
-    // becomes
-    (backward)
-    %loss = nn.reduce %terms …
-    return %loss
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let statistics = [Statistic<"moved", "moved", "Operations that are computed last">];
 }
 
 def GeluInProductsPass : Pass<"nn-gelu-in-products", "::mlir::func::FuncOp"> {
@@ -306,25 +302,6 @@ def ExpandSinksPass : Pass<"nn-expand-sinks", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"expanded", "expanded", "Attentions that had sinks">];
 }
 
-def SimplifyPass : Pass<"nn-simplify", "::mlir::func::FuncOp"> {
-  let summary = "Remove dead, duplicate and superfluous work";
-  let description = [{
-    Identities of arithmetic and of movement (compiler/nn/patterns.h), operations whose results nobody reads, operations computed
-    twice. Two operations are not made one when the first belongs to forward and the second to backward and computing again costs no
-    more than a pass over memory: keeping the result over that distance would cost more (whether it pays is decided by recomputation
-    and fusion, which see memory).
-
-    ```mlir
-    %t = nn.transpose %w perm [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
-    %y = nn.matmul %x, %t : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
-    // becomes
-    %y = nn.matmul %x, %w {transpose_rhs = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
-    ```
-  }];
-  let dependentDialects = ["::zero::nn::NnDialect"];
-  let statistics = [Statistic<"duplicates", "duplicates", "Operations computed twice">];
-}
-
 def RecomputePass : Pass<"nn-recompute", "::mlir::func::FuncOp"> {
   let summary = "Compute cheap values of forward again in backward instead of keeping them";
   let description = [{
@@ -351,6 +328,29 @@ def RecomputePass : Pass<"nn-recompute", "::mlir::func::FuncOp"> {
   let statistics = [Statistic<"values", "values", "Tensors computed again">, Statistic<"savedBytes", "saved-bytes", "Bytes not kept for backward">];
 }
 
+def LossLastPass : Pass<"nn-loss-last", "::mlir::ModuleOp"> {
+  let summary = "Compute what only the reported loss needs after backward";
+  let description = [{
+    Acts where the logits that `nn-tile` keeps take more bytes than the gradient of their weights. The kernel that makes the gradient of a tile's
+    logits makes the tile's part of the loss, too, so it runs before these parts are summed. With that sum between forward and backward the
+    kernels of all tiles run there; with the sum after backward each runs right before the products that read its gradient. Until then the
+    tile's logits are not touched, long enough to wait elsewhere (`plan-offload-activations`). This pass runs last in its phase: to the others
+    forward ends with the loss.
+
+    ```mlir
+    %loss = nn.reduce %terms …
+    (backward, which does not read %loss)
+    return %loss
+    // becomes
+    (backward)
+    %loss = nn.reduce %terms …
+    return %loss
+    ```
+  }];
+  let dependentDialects = ["::zero::nn::NnDialect"];
+  let statistics = [Statistic<"moved", "moved", "Operations that are computed last">];
+}
+
 def VerifyTrainPass : Pass<"nn-verify-train", "::mlir::ModuleOp"> {
   let summary = "Check what the shard phase relies on";
   let description = [{
@@ -358,4 +358,5 @@ def VerifyTrainPass : Pass<"nn-verify-train", "::mlir::ModuleOp"> {
     operation is a primitive or a library call of `nn`; every trainable parameter has exactly one `nn.gradient` in `@train`, and `@eval` has none.
   }];
 }
+
 #endif

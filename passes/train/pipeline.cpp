@@ -1,4 +1,4 @@
-//===- pipeline.cpp - the train phase as a story -------------------------------------------------------===//
+//===- pipeline.cpp - the train phase ------------------------------------------------------------------===//
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "passes/train/Passes.h"
