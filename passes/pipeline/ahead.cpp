@@ -2,7 +2,7 @@
 #include "passes/pipeline/ahead.h"
 #include "passes/pipeline/quiet.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/start_thread.h"
+#include "runtime/process/start_thread.h"
 
 namespace zero::pipeline {
 

@@ -1,8 +1,8 @@
 #include "runtime/checkpoint/first_values.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/in_parts.h"
 #include "runtime/plan/pieces.h"
+#include "runtime/process/in_parts.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "runtime/data/feeder.h"
 #include "runtime/data/element.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/in_parts.h"
+#include "runtime/process/in_parts.h"
 #include <algorithm>
 #include <cstring>
 #include <exception>

@@ -1,12 +1,11 @@
 #include "runtime/process/signals.h"
 #include "runtime/files/lock_file.h"
-#include "runtime/plan/start_thread.h"
+#include "runtime/process/start_thread.h"
 #include "runtime/process/streams.h"
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <poll.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #include "runtime/storage/thread_queue.h"
-#include "runtime/plan/start_thread.h"
-#include "runtime/plan/wake_soon.h"
+#include "runtime/process/start_thread.h"
+#include "runtime/process/wake_soon.h"
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>

@@ -1,5 +1,5 @@
 #include "runtime/device/cpu/timeline.h"
-#include "runtime/plan/wake_soon.h"
+#include "runtime/process/wake_soon.h"
 #include <chrono>
 #include <random>
 #include <sys/resource.h>

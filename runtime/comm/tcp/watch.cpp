@@ -1,7 +1,7 @@
 #include "runtime/comm/tcp/watch.h"
 #include "runtime/comm/patience.h"
 #include "runtime/files/lock_file.h"
-#include "runtime/plan/start_thread.h"
+#include "runtime/process/start_thread.h"
 #include "runtime/process/streams.h"
 #include <cerrno>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include "runtime/device/cpu/queue.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/start_thread.h"
-#include "runtime/plan/wake_soon.h"
+#include "runtime/process/start_thread.h"
+#include "runtime/process/wake_soon.h"
 #include <algorithm>
 
 namespace zero::runtime {

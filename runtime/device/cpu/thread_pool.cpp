@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/thread_pool.h"
-#include "runtime/plan/start_thread.h"
 #include "runtime/process/processors.h"
+#include "runtime/process/start_thread.h"
 #include <mutex>
 #include <utility>
 

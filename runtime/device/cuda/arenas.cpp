@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/arenas.h"
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/in_parts.h"
+#include "runtime/process/in_parts.h"
 #include "runtime/process/processors.h"
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/host_lane.h"
 #include "runtime/device/step_name.h"
 #include "runtime/plan/error.h"
-#include "runtime/plan/start_thread.h"
+#include "runtime/process/start_thread.h"
 #include <atomic>
 #include <cstring>
 #include <exception>

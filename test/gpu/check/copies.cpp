@@ -1,5 +1,5 @@
 // gpu-check copies
-#include "runtime/plan/in_parts.h"
+#include "runtime/process/in_parts.h"
 #include "runtime/process/processors.h"
 #include "test/gpu/check/check.h"
 #include <algorithm>

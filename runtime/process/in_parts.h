@@ -1,6 +1,6 @@
 // Work that is cut into parts for threads of its own.
 #pragma once
-#include "runtime/plan/start_thread.h"
+#include "runtime/process/start_thread.h"
 #include <algorithm>
 #include <cstdint>
 #include <thread>
