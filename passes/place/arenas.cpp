@@ -7,6 +7,8 @@ using namespace zero::planir;
 
 namespace zero::place {
 
+static_assert(kLanes == getMaxEnumValForLane() + 1);
+
 const char *arenaName(Arena arena) {
   static constexpr const char *names[] = {"state", "state on host", "state on disk", "work", "work on host", "work on disk"};
   return names[arena];

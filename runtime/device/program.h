@@ -10,7 +10,7 @@
 
 namespace zero::runtime {
 
-inline constexpr int kLanes = 11; // plan.Lane
+inline constexpr int kLanes = plan::Lane_ARRAYSIZE;
 
 // A byte of an arena, by the number its device gave it. Offsets wrap: an argument of a launch may lie before the arena, if the iterations
 // that are launched do not.

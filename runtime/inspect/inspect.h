@@ -11,8 +11,8 @@
 
 namespace zero::inspect {
 
-inline constexpr int kKinds = 11; // plan.BufferKind
-inline constexpr int kLanes = 11; // plan.Lane
+inline constexpr int kKinds = plan::BufferKind_ARRAYSIZE;
+inline constexpr int kLanes = plan::Lane_ARRAYSIZE;
 
 /// Bytes by kind of buffer.
 using ByKind = std::array<uint64_t, kKinds>;

@@ -91,7 +91,6 @@ Work workOf(const plan::Plan &plan, const plan::Step &step) {
   return work;
 }
 
-static_assert(kLanes == plan::Lane_ARRAYSIZE);
 std::array<Work, kLanes> workByLane(const plan::Plan &plan, bool clips) {
   std::array<Work, kLanes> lanes{};
   for (auto [program, times] : programsOfStep(plan, clips))

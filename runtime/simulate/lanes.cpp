@@ -4,7 +4,6 @@
 
 namespace zero::simulate {
 
-static_assert(kLanes == plan::Lane_ARRAYSIZE);
 Resource resourceOf(int lane) {
   switch (lane) {
   case plan::GATHER:

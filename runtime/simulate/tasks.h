@@ -1,13 +1,13 @@
 //===- tasks.h - what lanes do, as tasks that take time ---------------------------------------------------===//
 #pragma once
-#include <array>
+#include "runtime/plan/plan.pb.h"
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace zero::simulate {
 
-inline constexpr int kLanes = 11; // plan.Lane
+inline constexpr int kLanes = plan::Lane_ARRAYSIZE;
 
 /// What lanes work with.
 enum Resource { kProcessors, kLink, kToDevice, kToHost, kDisk, kHost, kResources };
