@@ -1,5 +1,4 @@
 //===- emit_loops.cpp - loops of a kernel ---------------------------------------------------------===//
-#include "compiler/codegen/emit.h"
 #include "compiler/codegen/emitter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

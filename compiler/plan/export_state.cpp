@@ -2,7 +2,6 @@
 #include "compiler/plan/export_state.h"
 #include "compiler/nn/eval/eval.h"
 #include "mlir/IR/BuiltinAttributes.h"
-#include <cstring>
 
 using namespace mlir;
 

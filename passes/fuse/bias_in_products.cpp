@@ -1,7 +1,7 @@
 //===- bias_in_products.cpp - nn-bias-in-products ----------------------------------------------------------===//
 #include "compiler/nn/build.h"
+#include "compiler/nn/rows.h"
 #include "passes/fuse/Passes.h"
-#include "passes/fuse/access.h"
 #include <optional>
 
 using namespace mlir;

@@ -1,6 +1,5 @@
 //===- blocks.cpp - where the blocks of a chain end --------------------------------------------------------===//
 #include "passes/fuse/keep.h"
-#include <algorithm>
 #include <map>
 
 namespace zero::fuse {

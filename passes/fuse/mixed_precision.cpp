@@ -2,7 +2,6 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/nn/rows.h"
 #include "passes/fuse/Passes.h"
-#include "passes/fuse/access.h"
 #include "passes/fuse/stored_types.h"
 #include "llvm/ADT/MapVector.h"
 

@@ -1,4 +1,4 @@
-//===- compile.h - the road from an ONNX file to a plan -------------------------------------------===//
+//===- compile.h - from an ONNX file to a plan ------------------------------------------------------===//
 #pragma once
 #include "passes/pipeline/progress.h"
 #include "passes/pipeline/search.h"

@@ -4,7 +4,7 @@
 namespace zero::place {
 namespace {
 
-/// Without branches, so that it becomes vector code, of as many lanes as the processor has: a search for offsets spends most of its time here.
+/// Without branches, so that it becomes vector code: a search for offsets spends most of its time here.
 [[gnu::always_inline]] inline LiveRanges::Flags flagsOf(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
   LiveRanges::Flags live;
   for (size_t i = 0; i < LiveRanges::kRoom; ++i)
@@ -13,12 +13,10 @@ namespace {
 }
 
 #if defined(__x86_64__)
-[[gnu::target("avx512bw,avx512vl")]]
-LiveRanges::Flags withAvx512(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
+[[gnu::target("avx512bw,avx512vl")]] LiveRanges::Flags withAvx512(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
   return flagsOf(ranges, from, to, nextTo);
 }
-[[gnu::target("avx2")]]
-LiveRanges::Flags withAvx2(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
+[[gnu::target("avx2")]] LiveRanges::Flags withAvx2(const LiveRanges &ranges, int32_t from, int32_t to, int32_t nextTo) {
   return flagsOf(ranges, from, to, nextTo);
 }
 const bool hasAvx512 = __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");

@@ -1,7 +1,6 @@
 //===- reuse.cpp - the bytes that transfers are given ---------------------------------------------------===//
 #include "passes/place/reuse.h"
 #include <algorithm>
-#include <numeric>
 
 namespace zero::place {
 namespace {

@@ -1,4 +1,4 @@
-//===- patterns.h - the pattern sets of this room --------------------------------------------------===//
+//===- patterns.h - pattern sets that several raising passes share -----------------------------------===//
 #pragma once
 #include "compiler/nn/Nn.h"
 #include "mlir/IR/PatternMatch.h"

@@ -2,7 +2,6 @@
 #include "passes/raise/Passes.h"
 #include "passes/raise/groups.h"
 #include "passes/raise/match.h"
-#include "passes/raise/patterns.h"
 
 using namespace mlir;
 using namespace zero::nn;

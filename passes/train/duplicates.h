@@ -10,9 +10,9 @@ bool isMarked(mlir::Operation *op);
 
 /// Let the first of several equal pure operations of the function's block serve them all; returns how many went.
 ///
-/// What follows the definition of the returned loss is backward. There, cheap operations and marked products are not replaced by forward's: the
-/// result would have to be kept, or written by a kernel that otherwise keeps it in registers, over the whole distance, to save
-/// one pass that fuses with its users anyway, or what the mark says is less than the memory.
+/// What follows the definition of the returned loss is backward. There, cheap operations and marked products are not replaced by forward's.
+/// Forward's result would have to be kept for all of the time between, or be written by a kernel that otherwise keeps it in registers; what
+/// that saves is one pass that fuses with its users anyway, or a product that is marked as worth less than the memory.
 int64_t removeDuplicates(mlir::func::FuncOp function);
 
 /// The operation that makes the returned loss of a function with a backward; null when it has none.

@@ -3,7 +3,6 @@
 // wide inside exists for these rows only.
 #pragma once
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <functional>
-#include <optional>
 
 namespace zero::runtime {
 namespace {

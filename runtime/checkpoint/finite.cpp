@@ -1,6 +1,5 @@
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/tensors.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <bit>
 #include <cmath>

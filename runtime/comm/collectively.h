@@ -2,7 +2,6 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include <functional>
-#include <stdexcept>
 #include <vector>
 
 namespace zero::runtime {

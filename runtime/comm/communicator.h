@@ -6,9 +6,7 @@
 #pragma once
 #include "runtime/comm/neighbours.h"
 #include "runtime/plan/error.h"
-#include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 

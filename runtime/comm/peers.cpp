@@ -1,7 +1,6 @@
 #include "runtime/comm/peers.h"
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fmt/format.h>
 #include <fstream>

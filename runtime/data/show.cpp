@@ -1,7 +1,6 @@
 #include "runtime/data/show.h"
 #include "runtime/data/element.h"
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

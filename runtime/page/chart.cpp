@@ -1,6 +1,5 @@
 #include "runtime/page/chart.h"
 #include <algorithm>
-#include <cmath>
 #include <fmt/format.h>
 
 namespace zero::page {

@@ -2,7 +2,6 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "runtime/process/control_characters.h"
-#include <algorithm>
 #include <array>
 #include <set>
 #include <vector>

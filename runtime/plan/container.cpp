@@ -5,11 +5,9 @@
 #include "runtime/plan/layout.h"
 #include "runtime/plan/paths.h"
 #include "runtime/plan/validate.h"
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fstream>
 #include <google/protobuf/stubs/logging.h>
 #include <limits>
 #include <sys/mman.h>

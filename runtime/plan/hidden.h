@@ -1,11 +1,11 @@
-// What attention and its gradient, wherever they run, take for hidden.
+// Which rows of attention see nothing: the compiler and every device ask here, so that they agree.
 #pragma once
 
 namespace zero::plan {
 
-// A row of attention whose log of the sum of exponentials is less than this sees nothing but what its mask hides by a finite number, as padding in
-// front of a sample does. f32 does not hold such a score and the log of how many there are beside each other, so that each would weigh as much as
-// all: the row passes no gradient on. No score is as low.
+// A row whose log of the sum of exponentials is below this sees nothing but keys that its mask hides by a large finite number, as a row of
+// padding in front of a sample does. f32 cannot hold that number and the log of how many keys there are together, so that in the gradient
+// each key would weigh as much as all of them: such a row passes no gradient on. Real scores are never as low.
 inline constexpr float kHidden = -1e5f;
 
 } // namespace zero::plan

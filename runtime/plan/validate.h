@@ -11,7 +11,6 @@
 // numbers inside the plan's own buffers.
 #pragma once
 #include "runtime/plan/plan.pb.h"
-#include <cstddef>
 #include <cstdint>
 
 namespace zero::plan {

@@ -6,9 +6,8 @@
 namespace zero::runtime {
 
 // Early in main, before any other thread exists, because threads inherit what is blocked. From here on
-// - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are waited for, except those that were ignored (nohup, a shell's background job). They end
-// the
-//   process as they would have, until catchInterrupts();
+// - SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are waited for, except those that were ignored (nohup, a shell's background job). Until
+//   catchInterrupts() they end the process as they would have;
 // - a broken pipe and a limit on the size of files show as the error of a write;
 // - a mapped file that shrinks, or whose disk fails, ends the process with a sentence.
 // A child process gets the signals as this one has found them. Throws a sentence if the waiting thread cannot be made.

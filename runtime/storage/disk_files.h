@@ -20,8 +20,8 @@ inline constexpr uint64_t kStripeBytes = uint64_t(1) << 20;
 inline constexpr uint64_t kLargestRequestBytes = uint64_t(8) << 20;
 
 // One rank at a time, of all runs, holds its number in a folder: two runs that shared a disk unknowingly would halve each other's speed and
-// fill each other's room. It is the file DIR/rank-N.lock. Ranks of one run have different numbers and so share a folder; any two runs have a
-// rank 0.
+// fill each other's room. The lock is the file DIR/rank-N.lock. Ranks of one run have different numbers and so share a folder; any two
+// runs have a rank 0.
 class RankLock {
 public:
   RankLock(const std::string &folder, int rank); // throws a sentence if it is held

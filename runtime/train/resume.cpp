@@ -1,10 +1,10 @@
 #include "runtime/train/resume.h"
 #include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/folders.h"
+#include "runtime/comm/collectively.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/files/file.h"
 #include "runtime/process/streams.h"
-#include "runtime/train/agreement.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

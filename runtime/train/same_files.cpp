@@ -1,12 +1,12 @@
 #include "runtime/train/same_files.h"
 #include "runtime/checkpoint/checksums.h"
 #include "runtime/checkpoint/folders.h"
+#include "runtime/comm/collectively.h"
 #include "runtime/files/file.h"
 #include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
 #include "runtime/process/random_bits.h"
-#include "runtime/train/agreement.h"
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -1,7 +1,6 @@
 #include "runtime/train/train.h"
 #include "runtime/comm/patience.h"
 #include "runtime/footprint/footprint.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/file_limit.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"

@@ -1,4 +1,5 @@
 #include "runtime/train/tune.h"
+#include "runtime/comm/collectively.h"
 #include "runtime/engine/resolve.h"
 #include "runtime/files/partial_file.h"
 #include "runtime/plan/container.h"
@@ -6,7 +7,6 @@
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/paths.h"
 #include "runtime/plan/target.h"
-#include "runtime/train/agreement.h"
 #include <cstdio>
 #include <fmt/format.h>
 

@@ -12,11 +12,9 @@
 //       truncate     the file is cut to half of its length
 //       delete       the folder is removed with all that is in it
 //       ring         the ring that completed it takes no requests any more
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <filesystem>

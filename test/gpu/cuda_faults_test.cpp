@@ -2,7 +2,6 @@
 // what was given out have nobody to tell.)
 #include "test/gpu/short_lists.h"
 #include "test/unit/run_fixtures.h"
-#include <map>
 #include <set>
 
 namespace {
@@ -80,8 +79,8 @@ TEST(Faults, EveryFunctionGivesOneSentence) {
 // What the driver accepts and the GPU then fails at, early and late in a run; with an error that has no name, too.
 TEST(Faults, WhatFailsInAStreamGivesOneSentence) {
   Folder folder;
-  for (const char *function : {"cuMemcpyAsync", "cuMemsetD32Async", "cuMemsetD8Async", "cuStreamWaitEvent", "cuStreamWaitValue32_v2", "cuEventRecord",
-                               "cuLaunchKernel", "cuLaunchHostFunc", "cuGraphLaunch", "cublasLtMatmul"})
+  for (const char *function : {"cuMemcpyAsync", "cuMemsetD32Async", "cuMemsetD8Async", "cuStreamWaitEvent", "cuStreamWaitValue32_v2",
+                               "cuEventRecord", "cuLaunchKernel", "cuLaunchHostFunc", "cuGraphLaunch", "cublasLtMatmul"})
     for (const char *call : {"1", "2", "3", "6"})
       for (const char *other : {"", "ZERO_FAKE_SEED=7 "}) {
         Outcome outcome = run(folder, kLibraries + other + "ZERO_FAKE_FAIL=" + function + ":" + call + ":later");

@@ -3,6 +3,7 @@
 #include "runtime/plan/state.h"
 #include "test/gpu/cuda_session.h"
 #include <fstream>
+#include <regex>
 
 using namespace zero;
 using namespace zero::plan;

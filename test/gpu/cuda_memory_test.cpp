@@ -1,7 +1,6 @@
 // Memory of a GPU, of the host and on disk: cleared, filled, copied, read and written.
 #include "runtime/device/cuda/handles.h"
 #include "test/gpu/cuda_session.h"
-#include <fstream>
 
 using namespace zero;
 using namespace zero::plan;

@@ -2,8 +2,6 @@
 #pragma once
 #include "test/unit/plan_builder.h"
 #include "test/unit/run_fixtures.h"
-#include <cstdlib>
-#include <regex>
 
 namespace zero::test {
 

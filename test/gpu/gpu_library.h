@@ -4,7 +4,6 @@
 #include "fibers.h"
 #include <mutex>
 #include <string>
-#include <vector>
 
 namespace zero::test {
 

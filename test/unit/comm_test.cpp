@@ -9,7 +9,6 @@
 #include <cmath>
 #include <csignal>
 #include <cstring>
-#include <numeric>
 #include <thread>
 #include <unistd.h>
 #include <vector>

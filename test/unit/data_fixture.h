@@ -7,11 +7,9 @@
 #include "runtime/data/tensor_file.h"
 #include "runtime/plan/error.h"
 #include "test/unit/run_fixtures.h"
-#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <map>
 #include <zlib.h>
 
 namespace zero::test {

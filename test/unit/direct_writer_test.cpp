@@ -2,8 +2,6 @@
 #include "runtime/files/direct_writer.h"
 #include "test/unit/run_fixtures.h"
 #include <fcntl.h>
-#include <fstream>
-#include <numeric>
 #include <random>
 #include <sys/mman.h>
 

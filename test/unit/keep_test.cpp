@@ -1,7 +1,6 @@
 // What is kept for backward (passes/fuse/keep.h): blocks of a chain, and the choice against all choices there are.
 #include "passes/fuse/keep.h"
 #include <gtest/gtest.h>
-#include <numeric>
 #include <optional>
 #include <random>
 

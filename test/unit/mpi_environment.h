@@ -2,7 +2,6 @@
 #pragma once
 #include "runtime/comm/communicator.h"
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <string>

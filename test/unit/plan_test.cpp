@@ -9,7 +9,6 @@
 #include "test/unit/run_fixtures.h"
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <google/protobuf/stubs/logging.h>
 #include <sys/stat.h>
 #include <vector>

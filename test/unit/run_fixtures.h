@@ -3,7 +3,6 @@
 #include "runtime/comm/communicator.h"
 #include "runtime/plan/error.h"
 #include <barrier>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>

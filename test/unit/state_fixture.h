@@ -9,7 +9,6 @@
 #include "test/unit/run_fixtures.h"
 #include <cmath>
 #include <map>
-#include <numeric>
 
 namespace zero::test {
 

@@ -5,7 +5,6 @@
 #include "runtime/storage/thread_queue.h"
 #include "test/unit/run_fixtures.h"
 #include <algorithm>
-#include <map>
 #include <random>
 
 using namespace zero;

@@ -4,7 +4,6 @@
 #include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/plan_builder.h"
-#include <algorithm>
 #include <functional>
 #include <gtest/gtest.h>
 

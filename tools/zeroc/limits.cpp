@@ -2,7 +2,6 @@
 // What no check foresees ends here, in a sentence rather than in the system's killer: a thread looks at the memory and the processor
 // time of the process a hundred times a second.
 #include "tools/zeroc/limits.h"
-#include "runtime/inspect/names.h"
 #include "runtime/plan/error.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
-#include <filesystem>
 #include <new>
 #include <unistd.h>
 

@@ -1,7 +1,7 @@
 // Over connections of its own, a thread of each rank watches over the life of all others: while it runs, none can end and leave
-// the others waiting, whether they wait for a message, compute or write a file. It also carries the words that ranks
-// say about their end: that the run is aborted, that it is because another rank has ended, and goodbye. Ranks that were started one by one each have a terminal or a log of their own:
-// each of them says why it ends, if only which other one has said it.
+// the others waiting, whether they wait for a message, compute or write a file. It also carries the words that ranks say about their
+// end: that the run is aborted, that it is because another rank has ended, and goodbye. Ranks that were started one by one each have a
+// terminal or a log of their own, so each of them says why it ends, if only which other one has said it.
 #pragma once
 #include "runtime/comm/peers.h"
 #include "runtime/comm/tcp/socket.h"

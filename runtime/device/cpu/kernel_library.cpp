@@ -1,12 +1,10 @@
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/kernel_bounds.h"
 #include "runtime/plan/error.h"
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <sys/mman.h>

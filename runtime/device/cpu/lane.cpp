@@ -1,6 +1,5 @@
 #include "runtime/device/cpu/lane.h"
 #include "runtime/device/step_name.h"
-#include "runtime/plan/error.h"
 #include <cstring>
 
 namespace zero::runtime {

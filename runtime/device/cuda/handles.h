@@ -1,9 +1,7 @@
 // What the driver gives out, held by one owner each and given back when that ends.
 #pragma once
 #include "runtime/device/cuda/driver.h"
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 
 namespace zero::runtime::cuda {

@@ -1,6 +1,5 @@
 // A shared library of CUDA, opened at run time, so that one program runs on machines with and without it.
 #pragma once
-#include <span>
 #include <string>
 #include <vector>
 

@@ -3,8 +3,6 @@
 #pragma once
 #include "runtime/comm/patience.h"
 #include "runtime/comm/peers.h"
-#include <chrono>
-#include <functional>
 #include <optional>
 
 namespace zero::runtime::cuda {

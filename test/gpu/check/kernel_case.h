@@ -3,7 +3,6 @@
 // same numbers and what they leave is compared: results but for rounding, operands and the bytes around each argument to the bit.
 #pragma once
 #include "runtime/data/element.h"
-#include <functional>
 #include <string>
 #include <vector>
 

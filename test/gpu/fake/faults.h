@@ -1,7 +1,6 @@
 // Errors on demand: ZERO_FAKE_FAIL=FUNCTION:N[:later].
 #pragma once
 #include <cstdint>
-#include <string>
 
 namespace zero::fake {
 

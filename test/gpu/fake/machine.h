@@ -4,7 +4,6 @@
 #include "test/gpu/fibers.h"
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 

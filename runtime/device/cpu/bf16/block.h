@@ -10,7 +10,8 @@ struct Sums {
   int64_t ld;
 };
 
-// `to` = `from` (zeros where that is null) + A · B over `steps` registers of depth, of the first `rows` at least; before each a prefetch of `lines` lines.
+// `to` = `from` (zeros where that is null) + A · B over `steps` registers of depth, of the first `rows` rows at least. Before each register
+// `lines` lines are prefetched.
 using MultiplyBlock = void (*)(const Bf16 *a, const Bf16 *b, int64_t steps, int64_t rows, Sums from, Sums to, Prefetch &prefetch,
                                int64_t lines);
 void multiplyOnMatrices(const Bf16 *a, const Bf16 *b, int64_t steps, int64_t rows, Sums from, Sums to, Prefetch &prefetch, int64_t lines);

@@ -6,7 +6,8 @@
 namespace zero::runtime::bf16 {
 namespace {
 
-// Rows whose sums stay in registers, two for each: enough of them to cover an instruction's latency, and few enough for two of B and one of A.
+// Rows whose sums stay in registers, two for each: enough of them to cover an instruction's latency, and few enough to leave registers for
+// two of B and one of A.
 constexpr int kStrip = 8;
 
 // The pairs of depth of A, each for all columns, times those of B.

@@ -1,6 +1,5 @@
 #include "runtime/device/cpu/bf16/packing.h"
 #include "runtime/device/cpu/bf16/unit.h"
-#include <algorithm>
 #include <immintrin.h>
 
 namespace zero::runtime::bf16 {

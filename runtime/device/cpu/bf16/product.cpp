@@ -2,7 +2,6 @@
 #include "runtime/device/cpu/bf16/product.h"
 #include "runtime/device/cpu/bf16/block.h"
 #include <algorithm>
-#include <cstring>
 #include <immintrin.h>
 
 namespace zero::runtime::bf16 {
