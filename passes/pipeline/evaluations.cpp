@@ -6,31 +6,6 @@ using namespace mlir;
 
 namespace zero::pipeline {
 
-Key keyOf(const Settings &settings, bool places) {
-  const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
-  const schedule::Options &schedule = settings.schedule;
-  return {settings.keepBytes,
-          settings.tiling,
-          settings.shard.partition.stage,
-          settings.shard.partition.vertical,
-          tiers.deviceBytes,
-          tiers.hostBytes,
-          tiers.spread,
-          tiers.diskUpdates,
-          settings.shard.movement.lateBytes,
-          settings.shard.merges.distance,
-          schedule.activations,
-          schedule.activationBytes,
-          schedule.activationWork,
-          schedule.ahead,
-          schedule.fetchAhead,
-          schedule.residentBytes,
-          schedule.earlyBytes,
-          schedule.deferredBytes,
-          schedule.delay,
-          places};
-}
-
 Evaluations::Entry &Evaluations::at(const Key &key) {
   std::lock_guard lock(mutex);
   return entries[key];

@@ -8,9 +8,16 @@
 namespace zero::pipeline {
 
 /// What distinguishes choices.
-using Key = std::tuple<std::optional<uint64_t>, Tiling, int64_t, bool, int64_t, int64_t, bool, bool, int64_t, int64_t, std::string, int64_t,
-                       int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
-Key keyOf(const Settings &settings, bool places);
+inline auto keyOf(const Settings &settings, bool places) {
+  const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
+  const schedule::Options &schedule = settings.schedule;
+  return std::make_tuple(settings.keepBytes, settings.tiling, settings.shard.partition.stage, settings.shard.partition.vertical,
+                         tiers.deviceBytes, tiers.hostBytes, tiers.spread, tiers.diskUpdates, settings.shard.movement.lateBytes,
+                         settings.shard.merges.distance, schedule.activations, schedule.activationBytes, schedule.activationWork,
+                         schedule.ahead, schedule.fetchAhead, schedule.residentBytes, schedule.earlyBytes, schedule.deferredBytes,
+                         schedule.delay, places);
+}
+using Key = decltype(keyOf(Settings(), false));
 
 /// A memo of tryOut for all threads: who asks for what another is finding out waits for it.
 class Evaluations {

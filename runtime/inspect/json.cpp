@@ -2,7 +2,7 @@
 // docs/inspect.md lists the keys.
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/peak.h"
-#include "runtime/judge/problem.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/target.h"
 #include <nlohmann/json.hpp>
 
@@ -58,7 +58,7 @@ json lanesJson(const plan::Plan &plan) {
   std::array<Work, kLanes> work = workByLane(plan);
   for (int lane = 0; lane < kLanes; ++lane)
     if (const Work &w = work[size_t(lane)]; w.steps) {
-      json &entry = lanes[judge::laneName(uint32_t(lane))] = workJson(w);
+      json &entry = lanes[plan::laneName(size_t(lane))] = workJson(w);
       entry["steps"] = w.steps;
     }
   return lanes;
@@ -76,14 +76,14 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
   for (const plan::Step &step : program.steps()) {
     json entry = workJson(workOf(plan, step));
     entry["name"] = step.name();
-    entry["lane"] = judge::laneName(step.lane());
+    entry["lane"] = plan::laneName(step.lane());
     entry["waits"] = json::array();
-    for (const plan::Wait &w : step.waits()) entry["waits"].push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    for (const plan::Wait &w : step.waits()) entry["waits"].push_back({{"lane", plan::laneName(w.lane())}, {"tick", w.tick()}});
     out["schedule"].push_back(std::move(entry));
   }
   auto waits = [](const auto &list) {
     json all = json::array();
-    for (const plan::Wait &w : list) all.push_back({{"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+    for (const plan::Wait &w : list) all.push_back({{"lane", plan::laneName(w.lane())}, {"tick", w.tick()}});
     return all;
   };
   out["result_waits"] = waits(program.result_waits());
@@ -91,7 +91,7 @@ json programJson(const plan::Plan &plan, int index, bool schedule) {
   for (const plan::Entry &entry : program.entries()) {
     json joins = json::array();
     for (const plan::EntryWait &w : entry.waits())
-      joins.push_back({{"step", w.step()}, {"lane", judge::laneName(w.lane())}, {"tick", w.tick()}});
+      joins.push_back({{"step", w.step()}, {"lane", plan::laneName(w.lane())}, {"tick", w.tick()}});
     out["entries"].push_back(
         {{"after", plan.programs(int(entry.after())).name()}, {"input_waits", waits(entry.input_waits())}, {"waits", joins}});
   }

@@ -1,8 +1,8 @@
 //===- schedule.cpp - the steps of each program, for people and for tests -------------------------------===//
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
-#include "runtime/judge/problem.h"
 #include "runtime/plan/epilogue.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/mesh.h"
 #include <algorithm>
 #include <fmt/format.h>
@@ -93,7 +93,7 @@ std::string operandText(const plan::Plan &plan, const BucketNames &names, const 
 
 template <typename Waits> std::string waitsText(const Waits &waits) {
   std::string text;
-  for (const plan::Wait &w : waits) text += fmt::format(" {}:{}", judge::laneName(w.lane()), w.tick());
+  for (const plan::Wait &w : waits) text += fmt::format(" {}:{}", plan::laneName(w.lane()), w.tick());
   return text;
 }
 
@@ -115,7 +115,7 @@ std::vector<std::string> entryTexts(const plan::Plan &plan, const plan::Program 
     for (const plan::EntryWait &w : entry.waits()) {
       std::string &text = texts[w.step()];
       if (int(w.step()) != last) text += fmt::format(" after @{}", plan.programs(int(entry.after())).name());
-      text += fmt::format(" {}:{}", judge::laneName(w.lane()), w.tick());
+      text += fmt::format(" {}:{}", plan::laneName(w.lane()), w.tick());
       last = int(w.step());
     }
   }
@@ -146,9 +146,9 @@ std::string scheduleText(const plan::Plan &plan, bool operands) {
     for (int i = 0; i < program.steps_size(); ++i) {
       const plan::Step &step = program.steps(i);
       std::string waits;
-      for (const plan::Wait &w : step.waits()) waits += fmt::format(" after {}:{}", judge::laneName(w.lane()), w.tick());
+      for (const plan::Wait &w : step.waits()) waits += fmt::format(" after {}:{}", plan::laneName(w.lane()), w.tick());
       waits += after[size_t(i)];
-      text += fmt::format("  {:>4} {:>10}:{:<4} {:>14}  {:<{}}  '{}'{}{}\n", i, judge::laneName(step.lane()), ++ticks[step.lane()],
+      text += fmt::format("  {:>4} {:>10}:{:<4} {:>14}  {:<{}}  '{}'{}{}\n", i, plan::laneName(step.lane()), ++ticks[step.lane()],
                           grouped(live.inStep[size_t(i)]), what[size_t(i)], width, step.name(), waits,
                           live.live && uint32_t(i) == live.peakStep ? "  (fullest)" : "");
       if (!operands) continue;

@@ -2,7 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
 #include "runtime/inspect/table.h"
-#include "runtime/judge/problem.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/target.h"
@@ -102,8 +102,7 @@ std::string laneTable(const plan::Plan &plan) {
   std::array<Work, kLanes> lanes = workByLane(plan);
   for (int lane = 0; lane < kLanes; ++lane)
     if (const Work &w = lanes[size_t(lane)]; w.steps)
-      table.row(std::string("  ") + judge::laneName(uint32_t(lane)),
-                {grouped(w.steps), orDash(w.touched), orDash(w.sent), orDash(w.flops)});
+      table.row(std::string("  ") + plan::laneName(size_t(lane)), {grouped(w.steps), orDash(w.touched), orDash(w.sent), orDash(w.flops)});
   return table.text();
 }
 

@@ -2,6 +2,7 @@
 // What one program does has been judged by then. Here only pairs of accesses count of which one is the earlier program's: a step of the
 // later one that knows all of the earlier one to be complete can be in conflict with none of it, and neither can what follows that step.
 #include "runtime/judge/judge.h"
+#include "runtime/plan/lanes.h"
 #include <set>
 
 namespace zero::judge {
@@ -33,7 +34,7 @@ public:
         if (countOf(w) > 0) raise(clock, known[later[w.lane][countOf(w) - 1]]);
       for (const Wait &w : joins[s]) {
         if (countOf(w) > earlier[w.lane].size()) {
-          report(name(next, s) + " waits for tick " + std::to_string(w.tick) + " of " + laneName(w.lane) + ", which has only " +
+          report(name(next, s) + " waits for tick " + std::to_string(w.tick) + " of " + plan::laneName(w.lane) + ", which has only " +
                  std::to_string(earlier[w.lane].size() - (w.lane == plan::COMPUTE)) + " there");
           continue;
         }

@@ -1,12 +1,13 @@
 //===- order.cpp --------------------------------------------------------------------------------------===//
 #include "runtime/judge/order.h"
+#include "runtime/plan/lanes.h"
 
 namespace zero::judge {
 
 std::string nameOf(const Problem &problem, uint32_t step) {
   if (problem.isHost(step)) return "the host";
   const Step &s = problem.steps[step];
-  return "step " + std::to_string(step) + " '" + s.name + "' (" + laneName(s.lane) + ")";
+  return "step " + std::to_string(step) + " '" + s.name + "' (" + plan::laneName(s.lane) + ")";
 }
 
 std::array<std::vector<uint32_t>, kLaneCount> lanesOf(const Problem &problem) {
@@ -53,7 +54,7 @@ HappensBefore orderOf(const Problem &problem) {
         if (done[w.lane] < countOf(w)) {
           size_t steps = lanes[w.lane].size() - (w.lane == plan::COMPUTE ? 2 : 0);
           order.stuck += (order.stuck.empty() ? "" : "; ") + nameOf(problem, s) + " waits for tick " + std::to_string(w.tick) + " of " +
-                         laneName(w.lane) + (w.tick > steps ? ", which has only " + std::to_string(steps) + " steps" : "");
+                         plan::laneName(w.lane) + (w.tick > steps ? ", which has only " + std::to_string(steps) + " steps" : "");
         }
     }
   return order;

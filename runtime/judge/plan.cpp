@@ -1,6 +1,7 @@
 //===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
@@ -23,7 +24,7 @@ std::vector<std::string> checkRanks(const std::vector<Problem> &ranks) {
       for (size_t i = 0; i < std::max(called[0].size(), called[r].size()); ++i) {
         auto at = [&](size_t rank) { return i < called[rank].size() ? called[rank][i] : std::string("nothing"); };
         if (at(0) == at(r)) continue;
-        found.push_back("ranks disagree on collective " + std::to_string(i) + " of lane " + laneName(lane) + ": '" + ranks[0].name +
+        found.push_back("ranks disagree on collective " + std::to_string(i) + " of lane " + plan::laneName(lane) + ": '" + ranks[0].name +
                         "' calls " + at(0) + ", '" + ranks[r].name + "' calls " + at(r));
         break;
       }

@@ -6,9 +6,6 @@
 namespace zero::judge {
 namespace {
 
-constexpr const char *kLanes[] = {"compute",    "gather", "reduce",      "to_device",    "to_host",    "disk_read",
-                                  "disk_write", "update", "update_read", "update_write", "update_host"};
-
 void add(const plan::Plan &plan, Step &step, const plan::Ref &ref, uint64_t rank, bool writes) {
   if (ref.bytes() == 0) return;
   uint64_t begin = plan::offsetOf(plan, ref, rank), stop = plan::offsetOf(plan, ref, plan.world() - 1) + ref.bytes();
@@ -33,9 +30,6 @@ Step convert(const plan::Plan &plan, const plan::Step &from, uint64_t rank) {
 } // namespace
 
 std::vector<Access> accessesOf(const plan::Plan &plan, const plan::Step &step, uint64_t rank) { return convert(plan, step, rank).accesses; }
-
-static_assert(std::size(kLanes) == plan::Lane_ARRAYSIZE);
-const char *laneName(uint32_t lane) { return lane < std::size(kLanes) ? kLanes[lane] : "?"; }
 
 void addHost(Problem &problem) {
   problem.host = uint32_t(problem.steps.size());

@@ -96,6 +96,4 @@ Problem fromPlan(const plan::Plan &plan, int program, uint64_t rank);
 /// and then steps have "after LANE:TICK …" as well.
 std::vector<Problem> parse(const std::string &text);
 
-const char *laneName(uint32_t lane);
-
 } // namespace zero::judge

@@ -1,6 +1,7 @@
 //===- text.cpp - the text form of a judge's problem --------------------------------------------------===//
 #include "runtime/judge/problem.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/plan.pb.h"
 #include <charconv>
 #include <sstream>
@@ -56,7 +57,7 @@ private:
   }
   uint32_t lane(const std::string &name) {
     for (uint32_t i = 0; i < plan::Lane_ARRAYSIZE; ++i)
-      if (name == laneName(i)) return i;
+      if (name == plan::laneName(i)) return i;
     fail("'" + name + "' is no lane");
   }
 

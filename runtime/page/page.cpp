@@ -1,8 +1,8 @@
 #include "runtime/page/page.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/names.h"
-#include "runtime/judge/problem.h"
 #include "runtime/page/chart.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/simulate/runs.h"
 #include "runtime/simulate/text.h"
@@ -60,7 +60,7 @@ std::string laneChart(const plan::Plan &plan, const simulate::Machine &machine, 
     if (lanes[lane].empty()) continue;
     for (Bars::Span &span : lanes[lane])
       bars.spans.push_back({bars.rows.size(), span.begin - begin, span.end - begin, std::move(span.name)});
-    bars.rows.push_back(judge::laneName(uint32_t(lane)));
+    bars.rows.push_back(plan::laneName(size_t(lane)));
   }
   return draw(bars);
 }

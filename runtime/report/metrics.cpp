@@ -1,5 +1,6 @@
 #include "runtime/report/metrics.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/lanes.h"
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -63,7 +64,7 @@ std::string metricsLine(const StepRecord &record) {
   bool first = true;
   for (size_t lane = 0; lane < record.laneBytes.size(); ++lane)
     if (record.laneBytes[lane]) {
-      line += fmt::format(R"({}"{}": {})", first ? "" : ", ", kLaneNames[lane], record.laneBytes[lane]);
+      line += fmt::format(R"({}"{}": {})", first ? "" : ", ", plan::kLaneNames[lane], record.laneBytes[lane]);
       first = false;
     }
   line += fmt::format(R"(}}, "memory_bytes": {})", record.memoryBytes);

@@ -1,16 +1,12 @@
 // What is known about one finished step, for metrics and progress alike.
 #pragma once
+#include "runtime/plan/lanes.h"
 #include <array>
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace zero::runtime {
-
-inline constexpr std::array<std::string_view, 11> kLaneNames = {"compute",     "gather",       "reduce",     "to_device",
-                                                                "to_host",     "disk_read",    "disk_write", "update",
-                                                                "update_read", "update_write", "update_host"}; // plan.Lane
 
 struct StepRecord {
   uint64_t step = 0;           // 1 for the first
@@ -22,12 +18,12 @@ struct StepRecord {
   std::optional<uint64_t> lossScale; // of this step, where the loss is scaled
   uint64_t skipped = 0;              // steps of the run so far that changed nothing, as their gradient was not finite
   double seconds = 0;
-  bool countsTokens = true;                            // false: samples, where the model reads no tokens
-  double perSecond = 0;                                // tokens or samples of all ranks
-  double epoch = 0;                                    // how often every sample has been read after this step
-  std::array<uint64_t, kLaneNames.size()> laneBytes{}; // moved by this rank, by lane
-  uint64_t memoryBytes = 0;                            // arenas of this rank: what the plan said before the run
-  std::optional<double> evalLoss;                      // after this step's update
+  bool countsTokens = true;                                  // false: samples, where the model reads no tokens
+  double perSecond = 0;                                      // tokens or samples of all ranks
+  double epoch = 0;                                          // how often every sample has been read after this step
+  std::array<uint64_t, plan::kLaneNames.size()> laneBytes{}; // moved by this rank, by lane
+  uint64_t memoryBytes = 0;                                  // arenas of this rank: what the plan said before the run
+  std::optional<double> evalLoss;                            // after this step's update
 };
 
 } // namespace zero::runtime

@@ -1,4 +1,5 @@
 #include "runtime/report/trace.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/report/record.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,7 +18,7 @@ std::string traceNames(int rank, const std::set<int> &lanes) {
   for (int lane : lanes)
     text += fmt::format(",\n"
                         R"({{"ph": "M", "name": "thread_name", "pid": {}, "tid": {}, "args": {{"name": "{}"}}}})",
-                        rank, lane, kLaneNames[static_cast<size_t>(lane)]);
+                        rank, lane, plan::kLaneNames[static_cast<size_t>(lane)]);
   return text;
 }
 

@@ -1,8 +1,8 @@
 //===- measured.cpp - how fast a machine was in a run ---------------------------------------------------===//
 #include "runtime/simulate/measured.h"
 #include "runtime/inspect/inspect.h"
-#include "runtime/judge/problem.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/simulate/step_cost.h"
 #include <algorithm>
 #include <cmath>
@@ -69,7 +69,7 @@ std::vector<Event> eventsOf(const plan::Plan &plan, const std::string &text, con
       auto &[event, what] = all[i];
       event.step = wanted.empty() ? nullptr : wanted[i % wanted.size()];
       if (!event.step || event.step->name() != what)
-        throw Error("'" + name + "' is a trace of another plan: it has '" + what + "' on lane " + judge::laneName(uint32_t(lane.second)) +
+        throw Error("'" + name + "' is a trace of another plan: it has '" + what + "' on lane " + plan::laneName(size_t(lane.second)) +
                     " of @" + lane.first +
                     (event.step ? ", where this plan has '" + event.step->name() + "'" : ", where this plan has nothing"));
       if (i >= wanted.size()) events.push_back(event);

@@ -6,6 +6,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/table.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/model_files.h"
 #include "runtime/plan/paths.h"
@@ -75,8 +76,6 @@ std::string memoryText(const plan::Plan &plan, const Cluster &cluster, bool clip
   return text;
 }
 
-std::string laneName(size_t lane) { return std::string(runtime::kLaneNames[lane]); }
-
 /// Seconds of a step, of the rank with the least of them, all together, and that with the most.
 std::string lanesText(const ClusterRun &run) {
   inspect::Table table;
@@ -92,8 +91,8 @@ std::string lanesText(const ClusterRun &run) {
       table.row("  " + name, {fmt::format("{:.6f}", least), fmt::format("{:.6f}", sum / ranks), fmt::format("{:.6f}", most)});
   };
   for (size_t lane = 0; lane < kLanes; ++lane) {
-    row(laneName(lane), [&](const RankTime &rank) { return rank.busy[lane]; });
-    row(laneName(lane) + ", waiting for ranks", [&](const RankTime &rank) { return rank.waited[lane]; });
+    row(plan::laneName(lane), [&](const RankTime &rank) { return rank.busy[lane]; });
+    row(std::string(plan::laneName(lane)) + ", waiting for ranks", [&](const RankTime &rank) { return rank.waited[lane]; });
   }
   return table.text();
 }

@@ -1,6 +1,6 @@
 #include "runtime/simulate/text.h"
 #include "runtime/inspect/table.h"
-#include "runtime/judge/problem.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/plan/micro_steps.h"
 #include <algorithm>
 
@@ -39,7 +39,7 @@ std::string timeText(const plan::Plan &plan, const Machine &machine) {
   auto always = [](const StepTime &) { return true; };
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
     auto busy = [&](const StepTime &time) { return time.busy[lane]; };
-    row(std::string("  ") + judge::laneName(lane), busy, [&](const StepTime &time) { return busy(time) > 0; });
+    row(std::string("  ") + plan::laneName(lane), busy, [&](const StepTime &time) { return busy(time) > 0; });
   }
   for (Resource shared : {kProcessors, kLink, kDisk}) { // one of its lanes after another
     auto used = [&](const StepTime &time) { return time.of(shared); };

@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
 #include "runtime/plan/epilogue.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/report/record.h"
 #include "test/gpu/check/trace.h"
 #include <algorithm>
@@ -20,7 +21,7 @@ std::string shareText(double part, double whole) { return whole > 0 ? fmt::forma
 std::string whatOf(const plan::Plan &plan, const plan::Step &step) {
   if (step.has_launch()) return plan.kernels(int(step.launch().kernel())).summary();
   if (step.has_update()) return "update";
-  if (!step.has_matmul()) return std::string(runtime::kLaneNames[size_t(step.lane())]);
+  if (!step.has_matmul()) return std::string(plan::kLaneNames[size_t(step.lane())]);
   const plan::MatMul &p = step.matmul();
   return fmt::format("product {} x {} x {}{}{}", p.m(), p.k(), p.n(), p.batch() > 1 ? fmt::format(", {} of them", p.batch()) : "",
                      plan::formOf(p.epilogue()).text);
@@ -94,7 +95,7 @@ void slowest(const Arguments &arguments) {
     inspect::Work work = inspect::workOf(file.plan, *each.step);
     double seconds = std::max(each.mean(), 1e-9);
     fmt::print("| {} | {} | {} | {:.1f} | {:.2f} | {:.3f} | {:.1f} | {:.2f} | {} |\n", each.step->name(), whatOf(file.plan, *each.step),
-               runtime::kLaneNames[size_t(each.step->lane())], seconds * 1e6, double(work.touched) / 1e6, double(work.flops) / 1e9,
+               plan::kLaneNames[size_t(each.step->lane())], seconds * 1e6, double(work.touched) / 1e6, double(work.flops) / 1e9,
                double(work.touched) / seconds / 1e9, double(work.flops) / seconds / 1e12,
                reachedOf(file.plan, *each.step, seconds, limits));
   }

@@ -1,6 +1,7 @@
 // gpu-check room, tiers: whether a machine has room for a plan whose state does not lie on the GPU alone, and what a run of it reached.
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/inspect/inspect.h"
+#include "runtime/plan/lanes.h"
 #include "runtime/process/processors.h"
 #include "runtime/report/record.h"
 #include "test/gpu/check/trace.h"
@@ -24,8 +25,8 @@ void require(const std::string &what, uint64_t wanted, uint64_t there) {
 }
 
 /// By lane, the seconds of an optimizer step in which it has a step under way, without the first, which loads code.
-std::array<double, runtime::kLaneNames.size()> busyIn(const Trace &trace, size_t steps) {
-  std::array<double, runtime::kLaneNames.size()> busy{};
+std::array<double, plan::kLaneNames.size()> busyIn(const Trace &trace, size_t steps) {
+  std::array<double, plan::kLaneNames.size()> busy{};
   for (const Traced &each : trace.steps) busy[size_t(each.step->lane())] += each.mean() * double(each.seconds.size()) / double(steps);
   return busy;
 }
@@ -67,7 +68,7 @@ void tiers(const Arguments &arguments) {
   fmt::print("| lane | busy in a step, s | of the step |\n|---|---|---|\n");
   auto busy = busyIn(trace, std::min<size_t>(metrics.seconds.size(), 10)); // as many are traced
   for (size_t lane = 0; lane < busy.size(); ++lane)
-    if (busy[lane] > 0) fmt::print("| {} | {:.4f} | {:.1f} % |\n", runtime::kLaneNames[lane], busy[lane], 100 * busy[lane] / each);
+    if (busy[lane] > 0) fmt::print("| {} | {:.4f} | {:.1f} % |\n", plan::kLaneNames[lane], busy[lane], 100 * busy[lane] / each);
   size_t busiest = size_t(std::ranges::max_element(busy) - busy.begin());
 
   std::array<double, 3> taken{}; // by tier, as `watch` saw it
@@ -80,7 +81,7 @@ void tiers(const Arguments &arguments) {
     if (tier == plan::DEVICE && given > proven + double(kBeside))
       throw Error(fmt::format("the run took {:.0f} bytes of the GPU, where the plan says {:.0f}", given, proven));
   }
-  fmt::print("\n{:.3f} s a step, {:.0f} tokens/s; lane {}, the busiest, works {:.0f} % of that\n", each, rate, runtime::kLaneNames[busiest],
+  fmt::print("\n{:.3f} s a step, {:.0f} tokens/s; lane {}, the busiest, works {:.0f} % of that\n", each, rate, plan::kLaneNames[busiest],
              100 * busy[busiest] / each);
 }
 
