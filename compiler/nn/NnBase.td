@@ -25,14 +25,16 @@ def Nn_Dialect : Dialect {
     The forward graph is `func.func @forward`; its arguments and results carry the attribute `nn.name`.
     Parameters are symbols of the module (`nn.parameter`) read by `nn.get`. The training step is
     `func.func @train`: arguments carry `nn.role` ("data", "shared", "labels", "loss_scale", "seed", "hyper") beside
-    their name, and `nn.limit` where their values index something; the loss is returned, and each gradient leaves
-    through `nn.gradient`. Dimension 0 of data and labels is the batch; what is shared is the same for every sample.
+    their name, `nn.limit` where their values index something, and `nn.classes` where a loss of the model's own takes
+    them for labels; the loss is returned, and each gradient leaves through `nn.gradient`. Dimension 0 of data and labels is the batch; what is shared is the same for every sample.
   }];
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral kNameAttr = "nn.name";
     static constexpr ::llvm::StringLiteral kRoleAttr = "nn.role";
     /// Of an integer argument: its values must lie in [-limit, limit).
     static constexpr ::llvm::StringLiteral kLimitAttr = "nn.limit";
+    /// Of an integer argument: [classes], or [classes, ignored]: its values must lie in [0, classes), or be the label that does not count.
+    static constexpr ::llvm::StringLiteral kClassesAttr = "nn.classes";
     /// Of an argument of @forward: the symbols its dimensions have in the file, "" where one is a fixed number.
     static constexpr ::llvm::StringLiteral kSymbolsAttr = "nn.symbols";
     /// Of the module: what the loss is the weighted sum of, one dictionary each: `kind` ("cross_entropy", "mse", "output"), `output`,

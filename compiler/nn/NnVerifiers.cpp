@@ -105,6 +105,11 @@ LogicalResult NnDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsig
   if (name == kLimitAttr)
     if (auto limit = dyn_cast<IntegerAttr>(attribute.getValue()); !limit || !limit.getType().isInteger(64) || limit.getInt() < 1)
       return complain("which is no positive i64");
+  if (name == kClassesAttr) {
+    auto classes = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+    if (!classes || classes.empty() || classes.size() > 2 || classes[0] < 1)
+      return complain("which is no positive number of classes, alone or with the label that is ignored");
+  }
   return success();
 }
 

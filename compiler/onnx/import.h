@@ -1,8 +1,8 @@
 //===- import.h - an ONNX file becomes a module of the nn dialect --------------------------------===//
 // The result holds one nn.parameter per trainable tensor (weights stay where they are in the file) and
 // func.func @forward with static shapes. Arguments carry nn.name, arguments that index a table also
-// nn.limit (values must lie in [-limit, limit)), those with symbolic dimensions nn.symbols, results carry nn.name. Where the model drops
-// out in training, one more argument "seed" : tensor<2xi64> with nn.role = "seed" is added at the end.
+// nn.limit (values must lie in [-limit, limit)) or nn.classes, those with symbolic dimensions nn.symbols, results carry nn.name. Where the
+// model drops out in training, one more argument "seed" : tensor<2xi64> with nn.role = "seed" is added at the end.
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"

@@ -84,45 +84,6 @@ Value Importer::seed() {
   return seedArgument;
 }
 
-Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {
-  if (!indices || e.failed()) return {};
-  Val zero = e.scalar(0, indices.element()), size = e.scalar(double(rows), indices.element());
-  if (indices.isConstant()) {
-    bool fromEnd = false;
-    for (int64_t v : indices.constant->integers()) {
-      if (v < -rows || v >= rows) return e.fail("index " + Twine(v) + " is out of the range of " + Twine(rows) + " rows");
-      fromEnd |= v < 0;
-    }
-    if (!fromEnd) return indices;
-    return e.select(e.compare(nn::Predicate::lt, indices, zero), e.add(indices, size), indices);
-  }
-  // Elements of an input stay elements of the input however they are moved; the runtime checks inputs once per
-  // step against nn.limit.
-  Value root = indices.value;
-  bool isPart = false;
-  while (Operation *op = root.getDefiningOp()) {
-    bool moves = isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op) ||
-                 (isa<nn::CastOp>(op) && cast<RankedTensorType>(op->getOperand(0).getType()).getElementType().isIntOrIndex());
-    if (!moves) break;
-    isPart |= isa<nn::SliceOp>(op);
-    root = op->getOperand(0);
-  }
-  Val wrapped = e.select(e.compare(nn::Predicate::lt, indices, zero), e.add(indices, size), indices);
-  auto argument = dyn_cast<BlockArgument>(root);
-  if (argument && argument.getOwner() == &function.front()) {
-    InputLimit &limit = limits[argument.getArgNumber()];
-    if (isPart) // other columns may belong to larger tables
-      limit.ofParts = std::max(limit.ofParts, rows);
-    else
-      limit.ofAll = limit.ofAll ? std::min(*limit.ofAll, rows) : rows;
-    Builder b(module.getContext());
-    function.setArgAttr(argument.getArgNumber(), "nn.limit", b.getI64IntegerAttr(limit.ofAll.value_or(limit.ofParts)));
-    if (!isPart) return wrapped;
-  }
-  // Computed indices are held inside the table, so that no data can make a kernel read beyond it.
-  return e.binary<nn::MinOp>(e.binary<nn::MaxOp>(wrapped, zero), e.scalar(double(rows - 1), indices.element()));
-}
-
 std::optional<int64_t> Importer::opsetOf(StringRef domain, const Scope &scope) const {
   for (const OpsetImport &o : *scope.opsets)
     if (o.domain == domain) return o.version;

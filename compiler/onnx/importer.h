@@ -10,6 +10,7 @@
 #include "compiler/onnx/weights.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include <set>
 
 namespace zero::onnx {
 
@@ -93,6 +94,8 @@ public:
   int64_t nextRandomId() { return randomId++; }
   /// Notes that `indices` select rows of a table of `rows`; returns indices that are not negative.
   Val checkedIndices(const Val &indices, int64_t rows, Emitter &e);
+  /// Notes that `labels` are of so many classes, but for those that are `ignored`; a report where one that is known is of none.
+  void checkLabels(const Val &labels, int64_t classes, std::optional<int64_t> ignored, Emitter &e);
   /// Runs a branch of an If node, or one iteration of a Loop, in the present scope. `inputs`: of the graph.
   Vals subgraph(const Graph &graph, NodeContext &at, llvm::ArrayRef<Val> inputs = {});
   bool isQuiet() const { return quiet; }
@@ -170,12 +173,29 @@ private:
   llvm::DenseMap<const TensorProto *, unsigned> uses;
   llvm::DenseMap<const TensorProto *, Val> constants;
   llvm::DenseMap<mlir::Operation *, const TensorProto *> candidates;
-  /// Rows of the smallest table that all elements of an input look something up in, and of the largest one that some of them do.
+  /// Rows of the smallest table that all elements of an input look something up in, and of the largest one that some of them do; or
+  /// classes.
   struct InputLimit {
     std::optional<int64_t> ofAll;
     int64_t ofParts = 0;
+    int64_t note(int64_t rows, bool isPart);
   };
-  llvm::DenseMap<unsigned, InputLimit> limits; // by the argument
+  struct InputNumbers {
+    InputLimit rows, classes;
+    std::set<std::optional<int64_t>> ignored; // of those that are labels: what does not count
+  };
+  /// The input whose elements a value holds.
+  struct Origin {
+    mlir::Value input;
+    bool isPart = false;
+    std::optional<int64_t> ignored; // a label that does not count, in whose place there is another
+  };
+  static Origin originOf(mlir::Value indices, int64_t rows, std::optional<int64_t> ignored);
+  bool noteRows(const Origin &origin, int64_t rows);
+  void noteClasses(const Origin &origin, int64_t classes);
+  bool isInput(mlir::Value v);
+
+  llvm::DenseMap<unsigned, InputNumbers> numbers; // by the argument
   llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf;
   llvm::DenseSet<mlir::Value> detached;
   llvm::StringMap<Val> tables;

@@ -69,13 +69,14 @@ def Plan_StateOp : Plan_Op<"state", [Symbol]> {
   let summary = "A persistent buffer";
   let description = [{
     Model state is a `tensor` of a `bucket`, whose tier is that of the arena it lies in; everything else lies on the
-    device. Inputs carry the name (`input`), `role`, `type` and `limit` of what the host writes, and of
+    device. Inputs carry the name (`input`), `role`, `type`, `limit` and `classes` of what the host writes, and of
     which micro-step it is, where a program holds several (`micro_step`; none: the first). Constants carry their `value`. `offset` in its arena is known once laid out.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Plan_Kind:$kind, I64Attr:$bytes, OptionalAttr<I64Attr>:$offset,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<Zero_TensorAttr>:$tensor, OptionalAttr<StrAttr>:$input,
                        OptionalAttr<StrAttr>:$role, OptionalAttr<TypeAttr>:$type, OptionalAttr<I64Attr>:$limit,
-                       OptionalAttr<ElementsAttr>:$value, OptionalAttr<I64Attr>:$micro_step);
+                       OptionalAttr<ElementsAttr>:$value, OptionalAttr<I64Attr>:$micro_step,
+                       OptionalAttr<DenseI64ArrayAttr>:$classes);
   let assemblyFormat = "$kind $sym_name `bytes` $bytes (`at` $offset^)? attr-dict";
   let hasVerifier = 1;
 }

@@ -123,6 +123,10 @@ void StateExport::addInput(StateOp op) {
   for (int64_t size : type.getShape()) input->add_shape(size);
   *input->mutable_ref() = wholeOf(op);
   input->set_limit(op.getLimit().value_or(0));
+  if (auto classes = op.getClasses()) {
+    input->set_classes(classes->front());
+    if (classes->size() > 1) input->set_ignored(classes->back());
+  }
   input->set_micro_step(uint32_t(op.getMicroStep().value_or(0)));
 }
 

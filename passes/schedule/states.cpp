@@ -21,8 +21,8 @@ States::States(ModuleOp module) : module(module), symbols(module), builder(modul
 StateOp States::get(const std::string &name, BufferKind kind, int64_t bytes, Location loc) {
   StateOp &state = made[name];
   if (!state) {
-    state =
-        builder.create<StateOp>(loc, name, kind, bytes, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+    state = builder.create<StateOp>(loc, name, kind, bytes, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                    nullptr);
     symbols.insert(state); // renames it if a parameter or kernel is called the same
   }
   return state;
@@ -111,6 +111,7 @@ StateOp States::input(func::FuncOp program, unsigned index) {
   state.setTypeAttr(TypeAttr::get(type));
   if (micro) state.setMicroStep(micro.getInt());
   if (auto limit = program.getArgAttrOfType<IntegerAttr>(index, nn::NnDialect::kLimitAttr)) state.setLimit(limit.getInt());
+  if (auto classes = program.getArgAttrOfType<DenseI64ArrayAttr>(index, nn::NnDialect::kClassesAttr)) state.setClassesAttr(classes);
   return state;
 }
 

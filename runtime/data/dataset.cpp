@@ -33,6 +33,14 @@ std::optional<int64_t> ignoredLabel(const plan::Plan &plan, const plan::Input &i
   return std::nullopt;
 }
 
+std::vector<NumberRange> rangesOf(const plan::Plan &plan, const plan::Input &input) {
+  std::vector<NumberRange> ranges;
+  bool labels = input.role() == plan::Input::LABELS;
+  if (input.limit() > 0) ranges.push_back({labels ? 0 : -input.limit(), input.limit(), ignoredLabel(plan, input)});
+  if (input.classes() > 0) ranges.push_back({0, input.classes(), input.has_ignored() ? std::optional(input.ignored()) : std::nullopt});
+  return ranges;
+}
+
 uint64_t sampleTokens(const plan::Plan &plan) {
   uint64_t tokens = 0;
   for (const plan::Input &input : plan.inputs())
@@ -47,18 +55,14 @@ bool isShared(const plan::Input &input) { return input.role() == plan::Input::SH
 
 bool isFed(const plan::Input &input) { return input.role() == plan::Input::DATA || input.role() == plan::Input::LABELS || isShared(input); }
 
-void checkLimits(const plan::Plan &plan, const plan::Input &input, const std::string &tensor, Element type, const std::byte *data,
+void checkRanges(const plan::Plan &plan, const plan::Input &input, const std::string &tensor, Element type, const std::byte *data,
                  uint64_t elements, const std::string &path, uint64_t sample) {
-  if (input.limit() == 0) return;
-  std::optional<int64_t> ignored = ignoredLabel(plan, input);
-  int64_t low = input.role() == plan::Input::LABELS ? 0 : -input.limit();
-  for (uint64_t i = 0; i < elements; ++i) {
-    int64_t value = integerAt(type, data, i);
-    if ((value >= low && value < input.limit()) || value == ignored) continue;
-    throw Error(fmt::format("'{}': {}'{}' has the value {} at position {}, but the model knows {} of them, 0 to {}{}", path,
-                            isShared(input) ? "" : fmt::format("sample {} of ", sample), tensor, value, i, input.limit(), input.limit() - 1,
-                            ignored ? fmt::format(" (and {} for ignored labels)", *ignored) : ""));
-  }
+  for (const NumberRange &range : rangesOf(plan, input))
+    for (uint64_t i = 0; i < elements; ++i)
+      if (int64_t value = integerAt(type, data, i); !range.has(value))
+        throw Error(fmt::format("'{}': {}'{}' has the value {} at position {}, but the model knows {} of them, 0 to {}{}", path,
+                                isShared(input) ? "" : fmt::format("sample {} of ", sample), tensor, value, i, range.end, range.end - 1,
+                                range.ignored ? fmt::format(" (and {} for ignored labels)", *range.ignored) : ""));
 }
 
 // Whether an input's labels are those of the next place, and the tensor that an input is read from.
@@ -112,7 +116,7 @@ public:
     const auto &[tensor, row] = sources[static_cast<size_t>(index)];
     uint64_t size = sizeOf(input.dtype()), elements = dst.size() / size;
     const std::byte *src = tensor->bytes.data() + sample * elements * sizeOf(tensor->type);
-    if (!isFloat(tensor->type)) checkLimits(plan, input, tensor->name, tensor->type, src, elements, path_, sample);
+    if (!isFloat(tensor->type)) checkRanges(plan, input, tensor->name, tensor->type, src, elements, path_, sample);
     try {
       if (!row) convert(tensor->type, src, input.dtype(), dst.data(), elements);
       for (uint64_t at = 0; row && at < elements; at += row) { // each row one place later; no label belongs to its last place

@@ -50,6 +50,15 @@ uint64_t sampleElements(const plan::Input &input);
 int labelsOf(const plan::Plan &plan, const plan::Loss &loss);
 std::optional<int64_t> ignoredLabel(const plan::Plan &plan, const plan::Input &input);
 
+// What the numbers of an integer input may be.
+struct NumberRange {
+  int64_t low, end;
+  std::optional<int64_t> ignored; // may lie elsewhere
+  bool has(int64_t value) const { return (value >= low && value < end) || value == ignored; }
+};
+// All of which hold the numbers of an input: of the table that they index, and of the classes that they are labels of.
+std::vector<NumberRange> rangesOf(const plan::Plan &plan, const plan::Input &input);
+
 // Tokens of one sample: elements of the largest input whose values are indices into a table of the model (of an encoder-decoder: of the
 // longer sequence). 0 for a model that has no such input.
 uint64_t sampleTokens(const plan::Plan &plan);

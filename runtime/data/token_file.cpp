@@ -47,11 +47,11 @@ public:
   void read(int index, uint64_t sample, std::span<std::byte> dst) const override {
     const plan::Input &input = plan.inputs(index);
     const std::byte *src = at(sample) + (index == labels ? sizeOf(type) : 0);
-    if (input.limit() > 0)
+    for (const NumberRange &range : rangesOf(plan, input))
       for (uint64_t i = 0; i < sequence; ++i)
-        if (int64_t value = integerAt(type, src, i); value >= input.limit())
+        if (int64_t value = integerAt(type, src, i); !range.has(value))
           throw Error(fmt::format("'{}': sample {} has the token {} at position {}, but '{}' knows {} of them, 0 to {}", path_, sample,
-                                  value, i, input.name(), input.limit(), input.limit() - 1));
+                                  value, i, input.name(), range.end, range.end - 1));
     convert(type, src, input.dtype(), dst.data(), sequence);
   }
 

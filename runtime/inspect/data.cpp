@@ -2,6 +2,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/inspect/table.h"
 #include <cmath>
+#include <optional>
 
 namespace zero::inspect {
 namespace {
@@ -13,10 +14,15 @@ const plan::Loss *lossOf(const plan::Plan &plan, const plan::Input &input) {
 }
 
 std::string rangeOf(const plan::Plan &plan, const plan::Input &input) {
-  if (!input.limit()) return "";
+  auto text = [](int64_t count, std::optional<int64_t> ignored) {
+    return fmt::format("0 to {}{}", count - 1, ignored ? fmt::format(", or {} to be ignored", *ignored) : "");
+  };
   const plan::Loss *loss = lossOf(plan, input);
-  return fmt::format("0 to {}{}", input.limit() - 1,
-                     loss && loss->kind() == plan::CROSS_ENTROPY ? fmt::format(", or {} to be ignored", loss->ignore_index()) : "");
+  bool ignores = loss && loss->kind() == plan::CROSS_ENTROPY;
+  std::string range = input.limit() ? text(input.limit(), ignores ? std::optional(loss->ignore_index()) : std::nullopt) : "";
+  if (!input.classes()) return range;
+  return range + (range.empty() ? "" : " and as labels ") +
+         text(input.classes(), input.has_ignored() ? std::optional(input.ignored()) : std::nullopt);
 }
 
 std::string termOf(const plan::Loss &loss) {

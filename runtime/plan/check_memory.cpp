@@ -113,6 +113,7 @@ void checkInputs(const Plan &plan) {
       fits = input.shape_size() > 0 && static_cast<uint64_t>(input.shape(0)) == plan.samples();
     if (!fits) throw Error(what + " does not have the type and shape its role asks for");
     if (input.limit() < 0) throw Error(what + " has the negative index limit " + std::to_string(input.limit()));
+    if (input.classes() < 0) throw Error(what + " has the negative number of classes " + std::to_string(input.classes()));
   }
 }
 
@@ -146,7 +147,8 @@ void checkMicroSteps(const Plan &plan) {
                                                : ": the plan has " + std::to_string(plan.accumulate()) + " micro-steps"));
     const Input &like = *found->second;
     if (!std::equal(input.shape().begin(), input.shape().end(), like.shape().begin(), like.shape().end()) ||
-        input.dtype() != like.dtype() || input.limit() != like.limit())
+        input.dtype() != like.dtype() || input.limit() != like.limit() || input.classes() != like.classes() ||
+        input.has_ignored() != like.has_ignored() || input.ignored() != like.ignored())
       throw Error(what + " has another type or shape than that of the first");
     if (!others[&like].insert(input.micro_step()).second) throw Error(what + " occurs twice");
   }

@@ -27,7 +27,7 @@
 namespace zero::plan {
 
 inline constexpr char kMagic[9] = "ZEROPLAN";
-inline constexpr uint32_t kFormat = 12;
+inline constexpr uint32_t kFormat = 13;
 
 enum class SegmentKind : uint32_t { Plan = 1, Kernels = 2, Constants = 3, HostKernels = 4 };
 

@@ -165,6 +165,89 @@ def with_own_loss(layout):
     return holds(layout, [("cross_entropy", "start", 1, "labels"), ("output", "aux", -0.25, None)], {"start": "labels"}, evaluate=True)
 
 
+OWN = {  # losses that the model computes of labels that it reads, as exporters and people write them
+    "of scores": "loss = SoftmaxCrossEntropyLoss<ignore_index = -100>(a, labels)",
+    "of logarithms": """
+      logs = LogSoftmax<axis = 1>(a)
+      loss = NegativeLogLikelihoodLoss<ignore_index = -100>(logs, labels)""",
+    "row by row": """
+      each = SoftmaxCrossEntropyLoss<ignore_index = -100, reduction = "none">(a, labels)
+      sum = ReduceSum<keepdims = 0>(each)
+      loss = Div(sum, count)""",
+    **{f"by a lookup, {choice}": f"""
+      logs = LogSoftmax<axis = 1>(a)
+      is = Equal(labels, none)
+      counts = Not(is)
+      safe = {choice}
+      column = Unsqueeze(safe, one)
+      picked = GatherElements<axis = 1>(logs, column)
+      each = Squeeze(picked, one)
+      mask = Cast<to = 1>(counts)
+      kept = Mul(each, mask)
+      sum = ReduceSum<keepdims = 0>(kept)
+      negative = Neg(sum)
+      loss = Div(negative, count)""" for choice in ("Where(is, zero, labels)", "Where(counts, labels, zero)")},
+    "of rows of places": """
+      padded = Pad(labels, behind, none)
+      next = Slice(padded, one, many)
+      loss = SoftmaxCrossEntropyLoss<ignore_index = -100>(a, next)"""}
+
+
+def own_labels(body):
+    """Labels of a loss of the model's own: what is no class and not ignored is refused, as PyTorch does."""
+    w = save("own", f"""
+    own (float[8,6] x, int64[8] labels) => (float loss)
+    <int64 none = {{-100}}, int64 zero = {{0}}, int64[1] one = {{1}}, int64[1] many = {{100}}, int64[2] behind = {{0, 1}}, float count = {{6}}> {{
+      a = MatMul(x, w)
+      {body}
+    }}""", w=rng.normal(size=(FEATURES, CLASSES)))["w"]
+    said = suite.zeroc("own.onnx", "plan.bin", "--loss", "output:loss").stdout
+    expect("labels i64 samples 0 to 4, or -100 to be ignored" in " ".join(said.split()), f"labels are not told: {said[:1000]}")
+    x, labels = rng.normal(size=(GLOBAL, FEATURES)).astype(np.float32), np.array([0, 4, -100, 2, 2, 1, -100, 3])
+    def trained(labels):
+        save_file({"x": x, "labels": labels}, suite.work / "data.safetensors")
+        return suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", 1, "--lr", 0, "--metrics", "metrics.jsonl", check=False)
+    result = trained(labels)
+    expect(result.returncode == 0, f"good labels are refused: {result.stderr}")
+    shifted = np.append(labels[1:], -100) if "next" in body else labels
+    loss = cross_entropy(x @ w, shifted)[0]
+    have = suite.losses("metrics.jsonl")[0]
+    expect(relative(have, loss) < 2e-6, f"the loss is {have}, by the formula {loss}")
+    for bad in (CLASSES, -1, -101):
+        labels[5] = bad
+        result = trained(labels)
+        words = f"'data.safetensors': sample 5 of 'labels' has the value {bad} at position 0, but the model knows 5 of them, 0 to 4 (and -100 for ignored labels)"
+        expect(result.returncode == 1 and words in result.stderr, f"a label of {bad}, exit {result.returncode}: {result.stderr}")
+
+
+def own_labels_twice():
+    """Of two losses that ignore different labels neither speaks for the other; a table and a loss that read one input both do."""
+    w = save("twice", """
+    twice (float[8,6] x, int64[8] labels) => (float loss) {
+      a = MatMul(x, w)
+      one = SoftmaxCrossEntropyLoss<ignore_index = -100>(a, labels)
+      two = SoftmaxCrossEntropyLoss<ignore_index = -1>(a, labels)
+      loss = Add(one, two)
+    }""", w=rng.normal(size=(FEATURES, CLASSES)))
+    said = suite.zeroc("twice.onnx", "plan.bin", "--loss", "output:loss").stdout
+    expect("to be ignored" not in said, f"labels are held against one of two losses: {said[:1000]}")
+    save("next", """
+    next (int64[8,4] ids) => (float loss) <int64[1] first = {0}, int64[1] one = {1}, int64[1] last = {-1}, int64[1] end = {100}> {
+      from = Slice(ids, first, last, one)
+      to = Slice(ids, one, end, one)
+      rows = Gather(table, from)
+      scores = MatMul(rows, w)
+      a = Transpose<perm = [0, 2, 1]>(scores)
+      loss = SoftmaxCrossEntropyLoss<ignore_index = -100>(a, to)
+    }""", table=rng.normal(size=(9, 4)), w=rng.normal(size=(4, 7)))
+    said = suite.zeroc("next.onnx", "plan.bin", "--loss", "output:loss").stdout
+    expect("ids i64 samples x 4 0 to 8 and as labels 0 to 6, or -100 to be ignored" in " ".join(said.split()), f"both are not told: {said[:1000]}")
+    for bad in (7, 9):
+        save_file({"ids": np.full((8, 4), bad)}, suite.work / "data.safetensors")
+        result = suite.zerorun("plan.bin", "--data", "data.safetensors", "--steps", 1, check=False)
+        expect(result.returncode == 1 and f"has the value {bad}" in result.stderr, f"exit {result.returncode}: {result.stderr}")
+
+
 def smoothing_nothing():
     """A smoothing of 0 and a weight of 1 change no bit; smoothing is one kernel, as without."""
     inputs = {"x": data["x"], "labels": data["start"]}
@@ -333,6 +416,9 @@ suite.check("smoothing of 0 changes nothing", smoothing_nothing)
 suite.check("ignored rows do not count when smoothed", nothing_smoothed_counts)
 suite.check("dropout of what samples share", dropout_of_shared, LAYOUTS)
 suite.check("zeroc tells data and loss", told)
+for name, body in OWN.items():
+    suite.check(f"labels of a loss of the model's own, {name}", own_labels, body)
+suite.check("labels of two losses, and of a table and a loss", own_labels_twice)
 suite.check("losses that do not fit are refused", refusals)
 suite.check("shared inputs that do not fit are refused", shared_refusals)
 suite.finish()

@@ -108,6 +108,36 @@ TEST(Feeder, SeveralLossesHaveTheirOwnScales) {
   EXPECT_NE(refusalOf([&] { data->read(4, 5, out); }).find("'labels.end' has the value 7"), std::string::npos);
 }
 
+// Tokens that a loss of the model's own takes for labels too: each must be one of both.
+TEST(Dataset, LabelsThatTheModelReadsItselfAreHeldAgainstItsClasses) {
+  Folder folder;
+  std::vector<int64_t> tokens{1, 2, 3, 4, 9, 1, 1, 1, -100, 1, 1, 1, -1, 1, 1, 1};
+  SafetensorsLayout layout = layoutSafetensors({{"tokens", Element::I64, {4, 4}}});
+  plan::Plan plan = tokenPlan(1, 1, 1);
+  plan.mutable_inputs()->DeleteSubrange(1, 1);
+  plan.mutable_inputs(0)->set_limit(0), plan.mutable_inputs(0)->set_classes(9), plan.mutable_inputs(0)->set_ignored(-100);
+  auto data = openDataset(plan, folder.write("x.safetensors", layout.header + raw(tokens)));
+  auto refused = [&](uint64_t sample) {
+    std::vector<std::byte> out(32);
+    return refusalOf([&] { data->read(0, sample, out); });
+  };
+  EXPECT_EQ(refused(0), "");
+  EXPECT_NE(refused(1).find("sample 1 of 'tokens' has the value 9 at position 0, but the model knows 9 of them, 0 to 8 (and -100 for"),
+            std::string::npos);
+  EXPECT_EQ(refused(2), "");
+  EXPECT_NE(refused(3).find("has the value -1 at"), std::string::npos);
+  EXPECT_EQ(sampleTokens(plan), 0u);    // labels are no tokens
+  plan.mutable_inputs(0)->set_limit(4); // [-4, 4), where -1 is the last
+  EXPECT_NE(refused(0).find("has the value 4 at position 3, but the model knows 4 of them"), std::string::npos);
+  EXPECT_NE(refused(2).find("has the value -100 at"), std::string::npos);
+  EXPECT_NE(refused(3).find("has the value -1 at position 0, but the model knows 9 of them"), std::string::npos);
+  std::vector<uint16_t> stream{1, 2, 3, 3, 1, 2, 3, 9};
+  plan.mutable_inputs(0)->set_limit(0);
+  data = openDataset(plan, folder.write("x.bin", raw(stream)));
+  EXPECT_EQ(refused(0), "");
+  EXPECT_NE(refused(1).find("has the token 9 at position 3, but 'tokens' knows 9 of them"), std::string::npos);
+}
+
 TEST(Dataset, SharedTensorsAreReadWholeForEverySample) {
   Folder folder;
   std::vector<int64_t> tokens(6 * 4, 1), labels(6 * 4, 2), positions{3, 2, 1, 0};

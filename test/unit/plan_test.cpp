@@ -340,6 +340,10 @@ TEST(Validate, EachMicroStepOfAVerticalPlanHasItsInputs) {
       {[](Plan &p) { p.mutable_inputs(1)->set_name("others"); }, "input 'others' of micro-step 1 has no like in the first micro-step"},
       {[](Plan &p) { p.mutable_inputs(1)->set_limit(5); },
        "input 'tokens' of micro-step 1 has another type or shape than that of the first"},
+      {[](Plan &p) { p.mutable_inputs(1)->set_classes(5); },
+       "input 'tokens' of micro-step 1 has another type or shape than that of the first"},
+      {[](Plan &p) { p.mutable_inputs(1)->set_ignored(0); },
+       "input 'tokens' of micro-step 1 has another type or shape than that of the first"},
       {[](Plan &p) { *p.add_inputs() = p.inputs(1); }, "input 'tokens' of micro-step 1 occurs twice"},
       {[](Plan &p) { p.mutable_inputs()->RemoveLast(); }, "input 'tokens' is there for 1 of 2 micro-steps"},
       {[](Plan &p) { p.mutable_programs(0)->set_role(Program::LAST); },
@@ -643,6 +647,7 @@ TEST(Validate, RefusesEveryKindOfDamage) {
       {[](Plan &p) { p.mutable_inputs(0)->set_shape(0, 2); }, "input 'tokens' has 64 bytes"},
       {[](Plan &p) { p.mutable_inputs(0)->mutable_ref()->set_buffer(2); }, "belongs to another program"},
       {[](Plan &p) { p.mutable_inputs(0)->set_limit(-1); }, "negative index limit"},
+      {[](Plan &p) { p.mutable_inputs(0)->set_classes(-1); }, "negative number of classes"},
       {[](Plan &p) { p.add_losses()->set_labels("classes"); }, "loss 0 reads the labels 'classes', which no input of the plan holds"},
       {[](Plan &p) { p.add_losses()->set_kind(OUTPUT), p.mutable_losses(0)->set_weight(INFINITY); }, "weight that is not finite"},
       {[](Plan &p) { p.add_losses()->set_kind(LossKind(7)); }, "loss 0 is of the unknown kind 7"},
@@ -775,8 +780,8 @@ TEST_F(PlanFileTest, DamageIsNamed) {
   tryBytes("", "0 bytes");
   tryBytes("ELF", "3 bytes");
   tryBytes(changed(0, "ONNXPLAN"), "is not a plan");
-  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 12");
-  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 12; compile the model again");
+  tryBytes(changed(8, std::string("\x63\0\0\0", 4)), "newer than the format 13");
+  tryBytes(changed(8, std::string("\x07\0\0\0", 4)), "plan format 7, expected 13; compile the model again");
   tryBytes(changed(12, "\xff"), "segment table");
   tryBytes(changed(16, "\x09"), "header and segment table do not match their checksum");
   tryBytes(good.substr(0, 4096), "was it cut off");

@@ -28,7 +28,7 @@ module attributes {zero.world = 2 : i64, zero.stage = 3 : i64, zero.accumulate =
   func.func private @adamw(tensor<2x16xf32>, tensor<2x16xf32>, tensor<2x16xf32>, tensor<2x16xf32>, tensor<16xf32>) -> (tensor<2x16xf32>, tensor<2x16xf32>, tensor<2x16xf32>, tensor<2xf32>) attributes {nn.kernel}
   func.func private @sum(tensor<2xf32>) -> tensor<1xf32> attributes {nn.kernel}
   func.func private @unused(tensor<2xf32>) -> tensor<1xf32> attributes {nn.kernel}
-  func.func @step(%x: tensor<4x8xf32> {nn.name = "x", nn.role = "data"}, %t: tensor<4xi64> {nn.name = "labels", nn.role = "labels", nn.limit = 6 : i64},
+  func.func @step(%x: tensor<4x8xf32> {nn.name = "x", nn.role = "data", nn.classes = array<i64: 9, -100>}, %t: tensor<4xi64> {nn.name = "labels", nn.role = "labels", nn.limit = 6 : i64},
                   %scale: tensor<1xf32> {nn.name = "loss_scale", nn.role = "loss_scale"},
                   %hyper: tensor<16xf32> {nn.name = "hyper", nn.role = "hyper"}) -> (tensor<1xf32>, tensor<1xf32>) attributes {zero.role = "step"} {
     %mask = nn.constant dense<true> : tensor<4x6xi1>
@@ -152,6 +152,11 @@ TEST_F(Export, InputsAndConstants) {
   EXPECT_EQ(p.losses(0).ignore_index(), -7);
   EXPECT_EQ(p.losses(0).weight(), 0.5);
   EXPECT_EQ(p.inputs(1).limit(), 6);
+  EXPECT_EQ(p.inputs(1).classes(), 0);
+  EXPECT_FALSE(p.inputs(1).has_ignored());
+  EXPECT_EQ(p.inputs(0).limit(), 0);
+  EXPECT_EQ(p.inputs(0).classes(), 9);
+  EXPECT_EQ(p.inputs(0).ignored(), -100);
   EXPECT_EQ(p.inputs(1).dtype(), plan::I64);
   ASSERT_EQ(p.constants_size(), 2);
   EXPECT_EQ(p.constants(0).ref().bytes(), 24u); // a bool is a byte

@@ -103,6 +103,8 @@ Val rowByRow(NodeContext &c, const Rows &r, const Val &logarithms, const std::st
 Vals loss(NodeContext &c, bool ofLogarithms) {
   auto r = rows(c);
   if (!r) return {};
+  c.importer.checkLabels(r->labels, r->classes, c.attribute("ignore_index") ? std::optional(c.integer("ignore_index", 0)) : std::nullopt,
+                         c.e);
   std::string reduction = c.string("reduction", "mean");
   if (reduction != "mean" && reduction != "sum" && reduction != "none") return c.fail("reduction='" + reduction + "' is not supported");
   // Over a log-softmax of the classes it is the cross entropy of what that was taken of (whose own log-softmax it is).

@@ -38,6 +38,12 @@ func.func @f(%x: tensor<4xf32> {nn.symbols = ["batch", "seq"]}) { // expected-er
 
 // -----
 
+func.func @f(%x: tensor<4xi64> {nn.classes = array<i64: 0, -100>}) { // expected-error {{which is no positive number of classes, alone or with the label that is ignored}}
+  return
+}
+
+// -----
+
 func.func @f(%x: tensor<4xf32>, %s: tensor<3xi64>) {
   // expected-error @+1 {{needs a seed of two numbers}}
   %r = nn.dropout %x, %s {id = 1 : i64, samples = 1 : i64, rate = 0.5 : f32} : tensor<4xf32>, tensor<3xi64>

@@ -50,8 +50,8 @@ EXCEPTIONS = {
     "compiler/onnx/emit_ops.cpp": ("", "Exp Log Broadcast Transpose Slice Pad Concat Gather TakeAlong ScatterAdd Iota Reduce CumSum Softmax Gelu "
         "LayerNorm RmsNorm CrossEntropy Dropout Noise Depthwise"),
     "compiler/onnx/forward.cpp": ("what depends on no parameter is not detached", "Detach Select"),
-    "compiler/onnx/importer.cpp": ("indices are followed to the input they come from, and held inside their table",
-        "Max Min Cast Broadcast Slice Transpose"),
+    "compiler/onnx/input_numbers.cpp": ("indices and labels are followed to the input they come from, and held inside their table",
+        "Max Min Not Cast Broadcast Slice Transpose Pad Select Compare"),
     "compiler/onnx/chosen.cpp": ("a mask is the same one in any shape", "Broadcast"),
     "compiler/onnx/facts.h": ("what a use says about an initializer", "Gather Concat"),
     "compiler/onnx/roles.cpp": ("", "CrossEntropy Sin Cos Mul Cast Compare IsNan Broadcast Transpose Slice Concat Gather Softmax Depthwise"),
