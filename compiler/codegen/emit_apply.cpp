@@ -24,6 +24,16 @@ Value Emitter::quotient(Fn fn, Scalar type, Value x, Value y) {
   return select(correct, b.create<arith::AddIOp>(loc, rest, y), rest);
 }
 
+/// A shift by all places or more is none of the machine's.
+Value Emitter::shift(Fn fn, Value x, Value places) {
+  Value zero = math.whole(x.getType(), 0), width = math.whole(x.getType(), getElementTypeOrSelf(x.getType()).getIntOrFloatBitWidth());
+  Value fits = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ult, places, width);
+  places = b.create<arith::SelectOp>(loc, fits, places, zero);
+  Value moved =
+      fn == Fn::ShiftLeft ? b.create<arith::ShLIOp>(loc, x, places).getResult() : b.create<arith::ShRUIOp>(loc, x, places).getResult();
+  return b.create<arith::SelectOp>(loc, fits, moved, zero);
+}
+
 Value Emitter::compare(Fn fn, Scalar type, Value x, Value y) {
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
@@ -100,6 +110,9 @@ Value Emitter::apply(const Node &n) {
     return b.create<arith::OrIOp>(loc, x, y);
   case Fn::Xor:
     return b.create<arith::XOrIOp>(loc, x, y);
+  case Fn::ShiftLeft:
+  case Fn::ShiftRight:
+    return shift(n.fn, x, y);
   case Fn::Not:
     return b.create<arith::XOrIOp>(loc, x, math.whole(x.getType(), 1));
   case Fn::Neg:

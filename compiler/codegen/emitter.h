@@ -118,6 +118,7 @@ protected:
   mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);
   mlir::Value compare(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
   mlir::Value quotient(Fn fn, Scalar type, mlir::Value x, mlir::Value y);
+  mlir::Value shift(Fn fn, mlir::Value x, mlir::Value places);
   mlir::Value loadNode(const Node &n);
   int64_t aheadOf(const Node &n) const;
   mlir::Value reload(const Store &place);

@@ -15,6 +15,11 @@ def Nn_AndOp : Nn_Binary<"and", Nn_Bool, [Commutative]> { let summary = "Logical
 def Nn_OrOp  : Nn_Binary<"or", Nn_Bool, [Commutative]> { let summary = "Logical or"; }
 def Nn_XorOp : Nn_Binary<"xor", Nn_Bool, [Commutative]> { let summary = "Logical exclusive or"; }
 def Nn_NotOp : Nn_Unary<"not", Nn_Bool> { let summary = "Logical not"; }
+def Nn_BitAndOp : Nn_Binary<"bit_and", Nn_Integer, [Commutative]> { let summary = "And, bit by bit"; }
+def Nn_BitOrOp  : Nn_Binary<"bit_or", Nn_Integer, [Commutative]> { let summary = "Or, bit by bit"; }
+def Nn_BitXorOp : Nn_Binary<"bit_xor", Nn_Integer, [Commutative]> { let summary = "Exclusive or, bit by bit"; }
+def Nn_ShiftLeftOp  : Nn_Binary<"shift_left", Nn_Integer> { let summary = "Bits moved up by rhs places; 0 where these are all or more"; }
+def Nn_ShiftRightOp : Nn_Binary<"shift_right", Nn_Integer> { let summary = "Bits moved down by rhs places, zeros above them"; }
 
 def Nn_NegOp   : Nn_Unary<"neg", Nn_Tensor, [Nn_Diff]> { let summary = "-x"; }
 def Nn_AbsOp   : Nn_Unary<"abs", Nn_Tensor, [Nn_Diff]> { let summary = "|x|"; }

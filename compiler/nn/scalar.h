@@ -18,7 +18,7 @@ enum class Fn : uint8_t {
   Pow,
   Max,
   Min,
-  And,
+  And, // of booleans, or of the bits of integers; so are the next two
   Or,
   Xor,
   Not,
@@ -43,7 +43,9 @@ enum class Fn : uint8_t {
   Ge,
   Select,
   Cast,
-  Random // of (seed, counter), only in nn.random
+  Random,    // of (seed, counter), only in nn.random
+  ShiftLeft, // of bits; zeros move in, and by all places or more both give 0
+  ShiftRight
 };
 
 /// Of the functions that are polynomials (and random numbers, which cost as much): a chain of a dozen instructions and more.

@@ -12,6 +12,7 @@ bool isElementwise(StringRef op) {
     registerArithmetic(all);
     registerElementwise(all);
     registerTrigonometry(all);
+    registerIntegers(all);
     return all;
   }();
   return op == "Dropout" || family.contains(op);

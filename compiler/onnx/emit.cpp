@@ -71,7 +71,7 @@ bool Emitter::fits(Shape shape) {
   return false;
 }
 
-bool Emitter::affords(Shape shape, Type element) {
+bool Emitter::affords(Shape shape, mlir::Type element) {
   if (broken || !fits(shape)) return false;
   uint64_t bytes = nn::bytesOf(RankedTensorType::get(shape, element));
   if (bytes <= maxConstantBytes) return true;
@@ -88,7 +88,7 @@ bool Emitter::isTaken(Operation *op) {
   llvm::raw_string_ostream os(operands);
   llvm::interleave(
       op->getOperandTypes(), os,
-      [&](Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
+      [&](mlir::Type t) { os << text(cast<ShapedType>(t).getShape()) << " of " << cast<ShapedType>(t).getElementType(); }, " and ");
   fail("it is not supported for " + operands);
   return false;
 }
@@ -113,7 +113,7 @@ Vals Emitter::emit(ArrayRef<Val> operands, Build build) {
   }
   Operation *op = build(builder, values);
   if (!isTaken(op)) return {};
-  for (Type t : op->getResultTypes())
+  for (mlir::Type t : op->getResultTypes())
     if (!fits(cast<ShapedType>(t).getShape())) return {};
   Vals results;
   for (Value v : op->getResults()) results.push_back(v);
@@ -141,12 +141,12 @@ Value Emitter::constant(const nn::Tensor &tensor) {
   return nn::Build{builder, location}.broadcast(stored, tensor.shape(), llvm::to_vector(llvm::seq<int64_t>(0, tensor.type.getRank())));
 }
 
-TypedAttr Emitter::number(double value, Type element) {
+TypedAttr Emitter::number(double value, mlir::Type element) {
   if (isa<FloatType>(element)) return builder.getFloatAttr(element, value);
   return builder.getIntegerAttr(element, scalar(value, element).constant->integer(0)); // by the rule of nn.cast
 }
 
-Val Emitter::scalar(double value, Type element) { return nn::Tensor::fromValues(RankedTensorType::get({}, element), {value}); }
+Val Emitter::scalar(double value, mlir::Type element) { return nn::Tensor::fromValues(RankedTensorType::get({}, element), {value}); }
 
 Val Emitter::ints(ArrayRef<int64_t> values) {
   nn::Tensor t(RankedTensorType::get({int64_t(values.size())}, i64()));
@@ -154,7 +154,7 @@ Val Emitter::ints(ArrayRef<int64_t> values) {
   return t;
 }
 
-Val Emitter::full(Shape shape, double value, Type element) {
+Val Emitter::full(Shape shape, double value, mlir::Type element) {
   if (broken || !fits(shape)) return {};
   auto type = RankedTensorType::get(shape, element);
   return Value(builder.create<nn::ConstantOp>(location, DenseElementsAttr::get(type, number(value, element))));
@@ -241,7 +241,7 @@ Val Emitter::isNan(const Val &x) {
   });
 }
 
-Val Emitter::convert(const Val &x, Type element) {
+Val Emitter::convert(const Val &x, mlir::Type element) {
   if (!x || x.sequence || x.element() == element) return x;
   return one({x}, [&](OpBuilder &b, ValueRange v) {
     return b.create<nn::CastOp>(location, cast<RankedTensorType>(v[0].getType()).clone(element), v[0]);

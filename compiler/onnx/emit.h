@@ -11,6 +11,7 @@
 namespace zero::onnx {
 
 struct Chosen;
+enum class Type : int32_t; // model.h
 
 /// What an ONNX name stands for: a value of the function, a tensor known now, or a sequence of these.
 struct Val {
@@ -18,6 +19,7 @@ struct Val {
   std::shared_ptr<const nn::Tensor> constant;
   std::shared_ptr<const std::vector<Val>> sequence;
   std::shared_ptr<const Chosen> chosen; // of whose rows not all count (chosen.h); null: all do
+  Type integer{};                       // of integers: what they are in the file; else undefined
 
   Val() = default;
   Val(mlir::Value value) : value(value) {}

@@ -149,7 +149,7 @@ Val Emitter::scatterAdd(const Val &indices, const Val &updates, int64_t rows) {
   });
 }
 
-Val Emitter::iota(Shape shape, int64_t dim, Type element) {
+Val Emitter::iota(Shape shape, int64_t dim, mlir::Type element) {
   if (broken || !fits(shape)) return {};
   return one({}, [&](OpBuilder &b, ValueRange) {
     return b.create<nn::IotaOp>(location, RankedTensorType::get(shape, element), b.getI64IntegerAttr(dim));

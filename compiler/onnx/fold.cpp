@@ -20,7 +20,7 @@ static std::string keyOf(Operation *op, ArrayRef<Val> operands) {
   auto add = [&](const void *address) { key.append(reinterpret_cast<const char *>(&address), sizeof address); };
   add(op->getName().getAsOpaquePointer());
   add(op->getAttrDictionary().getAsOpaquePointer());
-  for (Type t : op->getResultTypes()) add(t.getAsOpaquePointer());
+  for (mlir::Type t : op->getResultTypes()) add(t.getAsOpaquePointer());
   for (const Val &v : operands) {
     add(v.type().getAsOpaquePointer());
     if (v.constant->bytes.size() <= kCompared)
@@ -49,7 +49,7 @@ std::optional<Vals> Emitter::fold(ArrayRef<Val> operands, Build build) {
   });
   if (!isTaken(op)) return Vals();
   uint64_t bytes = 0; // of the results
-  for (Type t : op->getResultTypes()) {
+  for (mlir::Type t : op->getResultTypes()) {
     auto shaped = cast<RankedTensorType>(t);
     if (!fits(shaped.getShape())) return Vals();
     if (shaped.getNumElements() > std::max(kMostExpanded, 2 * given)) return std::nullopt;

@@ -131,6 +131,8 @@ LogicalResult Importer::run() {
   for (BlockArgument a : function.getArguments())
     top.names[function.getArgAttrOfType<StringAttr>(a.getArgNumber(), nn::NnDialect::kNameAttr).getValue()] =
         Entry{Val(a), nullptr, {}, {}};
+  for (const ValueInfo &v : model.graph.inputs)
+    if (Entry *e = top.find(v.name); e && !isFloat(v.type)) e->val.integer = v.type;
   llvm::StringSet<> wanted;
   for (const ValueInfo &o : model.graph.outputs) wanted.insert(o.name);
   if (!nodes(model.graph.nodes, wanted, top)) return failure();

@@ -22,6 +22,7 @@ Importer::Importer(const Model &model, Weights &weights, const ImportOptions &op
   registerArithmetic(registry);
   registerElementwise(registry);
   registerTrigonometry(registry);
+  registerIntegers(registry);
   registerMovement(registry);
   registerReductions(registry);
   registerNorms(registry);
@@ -58,6 +59,7 @@ Val Importer::constant(const TensorProto &t, Emitter &e) {
   StringRef raw = weights.bytes(t);
   if (options.reading) options.reading->bytes = weights.mapped();
   known = toHost(raw, t.type, t.dims, module.getContext());
+  if (!isFloat(t.type)) known.integer = t.type;
   return known;
 }
 
@@ -224,6 +226,9 @@ bool Importer::node(const Node &n, Scope &scope) {
     results = chosen ? handleChosen(c, op->second.handler) : op->second.handler(c);
   }
   if (emitter->failed()) return false;
+  for (Val &r : results)
+    for (const Val &x : c.inputs) // what an operator makes of integers is of their type, unless it says so
+      if (r && x && !r.sequence && !x.sequence && r.integer == Type::Undefined && r.element() == x.element()) r.integer = x.integer;
   for (size_t i = 0; i < n.outputs.size(); ++i) {
     if (n.outputs[i].empty()) continue;
     if (results.empty()) {

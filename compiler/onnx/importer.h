@@ -204,6 +204,7 @@ private:
 void registerArithmetic(Registry &);
 void registerElementwise(Registry &);
 void registerTrigonometry(Registry &);
+void registerIntegers(Registry &);
 void registerMovement(Registry &);
 void registerReductions(Registry &);
 void registerNorms(Registry &);

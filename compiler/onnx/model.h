@@ -34,6 +34,7 @@ enum class Type : int32_t {
 };
 StringRef name(Type type);
 bool isFloat(Type type);
+unsigned unsignedBitsOf(Type type); // 0: signed, or no integer
 /// Bytes of one element in raw_data; 0 for types the reader does not read.
 unsigned sizeOf(Type type);
 

@@ -44,6 +44,11 @@ StringRef name(Type type) {
 
 bool isFloat(Type type) { return type == Type::Float || type == Type::Float16 || type == Type::Double || type == Type::BFloat16; }
 
+unsigned unsignedBitsOf(Type type) {
+  bool is = type == Type::UInt8 || type == Type::UInt16 || type == Type::UInt32 || type == Type::UInt64;
+  return is ? 8 * sizeOf(type) : 0;
+}
+
 unsigned sizeOf(Type type) {
   switch (type) {
   case Type::UInt8:

@@ -276,21 +276,57 @@ def diagonals(equation, width):
     return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, *width))
 
 
-def whole_powers(base, power):
-    """Of integers, which wrap as 64 bits do; what is None comes from the data. They choose the rows of a table."""
-    ids, table, labels = rng.integers(0, 64, (BATCH, 6)), real(97, 3), real(BATCH, 6, 3)
-    known = {n: np.asarray(v) for n, v in (("base", base), ("power", power)) if v is not None}
-    nodes = [node("Cast", ["x"], ["ids"], to=TensorProto.INT64), node("Pow", [n if n in known else "ids" for n in ("base", "power")], ["n"]),
-             node("Add", ["n", "ids"], ["m"]), node("Mod", ["m", "rows"], ["row"]), node("Gather", ["table", "row"], ["y"])]
+def looked_up(nodes, known, ids, numbers):
+    """Of integers `n` that these nodes make of `ids`, which choose the rows of a table; `numbers`: what they are."""
+    table, labels = real(97, 3), real(*ids.shape, 3)
+    nodes = [node("Cast", ["x"], ["ids"], to=TensorProto.INT64), *nodes, node("Mod", ["n", "rows"], ["row"]), node("Gather", ["table", "row"], ["y"])]
     loss, found = trained(nodes, {"table": table}, known | {"rows": np.array(97)}, ids.astype(np.float64), labels)
-    def row(b, n, i):
-        whole = b**n if n >= 0 else (b**-n if abs(b) == 1 else 0)
-        return ((whole + i + 2**63) % 2**64 - 2**63) % 97
-    each = np.broadcast_arrays(known.get("base", ids), known.get("power", ids), ids)
-    rows = np.array([row(*(int(n) for n in at)) for at in zip(*(a.reshape(-1) for a in each))]).reshape(ids.shape)
+    rows = np.array([int(n) % 97 for n in numbers.reshape(-1)]).reshape(ids.shape)
     d, want = table[rows] - labels, np.zeros_like(table)
     np.add.at(want, rows, 2 * d / labels.size)
     expect(abs(loss - np.mean(d**2)) < 1e-5 and np.allclose(found["table"], want, atol=1e-6), f"the loss is {loss}, not {np.mean(d**2)}")
+
+
+def whole_powers(base, power):
+    """Of integers, which wrap as 64 bits do; what is None comes from the data."""
+    ids = rng.integers(0, 64, (BATCH, 6))
+    known = {n: np.asarray(v) for n, v in (("base", base), ("power", power)) if v is not None}
+    nodes = [node("Pow", [n if n in known else "ids" for n in ("base", "power")], ["p"]), node("Add", ["p", "ids"], ["n"])]
+    def number(b, n, i):
+        whole = b**n if n >= 0 else (b**-n if abs(b) == 1 else 0)
+        return (whole + i + 2**63) % 2**64 - 2**63
+    each = np.broadcast_arrays(known.get("base", ids), known.get("power", ids), ids)
+    looked_up(nodes, known, ids, np.array([number(*(int(n) for n in at)) for at in zip(*(a.reshape(-1) for a in each))], dtype=object))
+
+
+def bits(op, function):
+    """Of integers on both sides of 0, the two operands from the data."""
+    ids = rng.integers(-1000, 1000, (BATCH, 6))
+    looked_up([node("Mul", ["ids", "seven"], ["m"]), node(op, ["ids"] + ["m"] * (op != "BitwiseNot"), ["n"])], {"seven": np.array(7)}, ids, function(ids, 7 * ids))
+
+
+def shifted(kind, direction, places):
+    """Bits of unsigned integers, by what is known or comes from the data, which may be all places and more."""
+    ids = rng.integers(-1000, 1000, (BATCH, 6))
+    bits, to = 8 * np.dtype(kind).itemsize, helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    by = np.abs(ids) % (bits + 2) if places is None else np.broadcast_to(places, ids.shape)
+    counted = [node("Abs", ["ids"], ["a"]), node("Mod", ["a", "most"], ["by"])] if places is None else []
+    nodes = [*counted, node("Cast", ["ids"], ["u"], to=to), node("Cast", ["by"], ["v"], to=to), node("BitShift", ["u", "v"], ["w"], direction=direction),
+             node("Cast", ["w"], ["n"], to=TensorProto.INT64)]
+    def number(n, k):
+        n, k = int(n) % 2**bits, int(k)
+        return n >> k if direction == "RIGHT" else (n << k) % 2**bits
+    numbers = np.array([number(*at) for at in zip(ids.reshape(-1), by.reshape(-1))], dtype=object)
+    looked_up(nodes, {"by": np.array(places)} if counted == [] else {"most": np.array(bits + 2)}, ids, (numbers + 2**63) % 2**64 - 2**63)
+
+
+def narrowed(kind, whole):
+    """Numbers that the type does not have are taken by their low bits, as in PyTorch."""
+    ids, to = rng.integers(-100000, 100000, (BATCH, 6)), helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    between = [] if whole else [node("Cast", ["ids"], ["f"], to=TensorProto.FLOAT), node("Div", ["f", "three"], ["d"])]
+    nodes = [*between, node("Cast", ["ids" if whole else "d"], ["u"], to=to), node("Cast", ["u"], ["n"], to=TensorProto.INT64)]
+    exact = ids if whole else np.trunc(ids.astype(np.float32) / np.float32(3)).astype(np.int64)
+    looked_up(nodes, {} if whole else {"three": np.array(3.0)}, ids, exact.astype(kind).astype(np.int64))
 
 
 def computed_power():
@@ -522,6 +558,15 @@ for name, base, power in (("the cube of the data", None, 3), ("known powers of t
                           ("known powers of known numbers", [2, 3, -1, 31, 7, 0], [62, 39, -5, 13, 0, 5]), ("the data to its own power", None, None)):
     suite.check(f"operators: {name}", whole_powers, base, power)
 suite.check("operators: powers that are computed", computed_power)
+for op, function in (("BitwiseAnd", np.bitwise_and), ("BitwiseOr", np.bitwise_or), ("BitwiseXor", np.bitwise_xor), ("BitwiseNot", lambda a, b: ~a)):
+    suite.check(f"operators: {op}", bits, op, function)
+for kind in (np.uint8, np.uint16, np.uint32, np.uint64):
+    for direction in ("LEFT", "RIGHT"):
+        for places in (3, None):
+            suite.check(f"operators: BitShift of {np.dtype(kind)}, {direction}, {'by the data' if places is None else 'known'}", shifted, kind, direction, places)
+for kind in (np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32):
+    for whole in (True, False):
+        suite.check(f"operators: Cast of {'integers' if whole else 'floats'} to {np.dtype(kind)}", narrowed, kind, whole)
 for equation, width in (("bii,bij->bj", (3,)), ("bij,bkk->bk", (3,)), ("bii,bkk->bik", (3, 3))):
     suite.check(f"operators: Einsum {equation}", diagonals, equation, width)
 for keep in (0, 1):

@@ -91,6 +91,11 @@ Number AndOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::And, x);
 Number OrOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Or, x); }
 Number XorOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Xor, x); }
 Number NotOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Not, x); }
+Number BitAndOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::And, x); }
+Number BitOrOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Or, x); }
+Number BitXorOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::Xor, x); }
+Number ShiftLeftOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::ShiftLeft, x); }
+Number ShiftRightOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::ShiftRight, x); }
 Number IsNanOp::compute(ScalarBuilder &b, Numbers x) { return b.apply(Fn::IsNan, x); }
 
 Number CompareOp::compute(ScalarBuilder &b, Numbers x) {

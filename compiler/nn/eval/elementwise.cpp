@@ -77,6 +77,17 @@ LogicalResult modulo(Operation *op, Operands in, Results out) {
   });
 }
 
+/// Of booleans and integers; these are unsigned in `f`.
+template <typename F> LogicalResult bits(Operation *op, Operands in, Results out, F f) {
+  return withElement(in[0]->elementType(), [&](auto e) -> LogicalResult {
+    using T = decltype(e);
+    if constexpr (isFloat<T>)
+      return op->emitOpError() << "is for integers";
+    else
+      return map2<T, T>(in, out, [&](T a, T b) { return T(wrapping(a, b, f)); });
+  });
+}
+
 /// The larger (or smaller) operand, NaN if either is NaN.
 template <typename Less> LogicalResult extreme(Operands in, Results out, Less less) {
   return withElement(in[0]->elementType(), [&](auto e) {
@@ -162,11 +173,15 @@ LogicalResult function(Fn fn, Operation *op, Operands in, Results out) {
   case Fn::Min:
     return extreme(in, out, std::less<>());
   case Fn::And:
-    return map2<uint8_t, uint8_t>(in, out, std::bit_and<>());
+    return bits(op, in, out, std::bit_and<>());
   case Fn::Or:
-    return map2<uint8_t, uint8_t>(in, out, std::bit_or<>());
+    return bits(op, in, out, std::bit_or<>());
   case Fn::Xor:
-    return map2<uint8_t, uint8_t>(in, out, std::bit_xor<>());
+    return bits(op, in, out, std::bit_xor<>());
+  case Fn::ShiftLeft:
+    return bits(op, in, out, [](auto a, auto places) { return places < 8 * sizeof(a) ? a << places : 0; });
+  case Fn::ShiftRight:
+    return bits(op, in, out, [](auto a, auto places) { return places < 8 * sizeof(a) ? a >> places : 0; });
   case Fn::Not:
     return map<uint8_t, uint8_t>(in, out, [](uint8_t a) { return uint8_t(!a); });
   case Fn::Neg:

@@ -1,4 +1,4 @@
-//===- elementwise.cpp - comparisons, activations, casts, simple arithmetic -----------------------===//
+//===- elementwise.cpp - comparisons, activations, simple arithmetic -----------------------===//
 #include "compiler/onnx/ops/arithmetic.h"
 #include "compiler/onnx/origin.h"
 #include <cmath>
@@ -159,22 +159,6 @@ Vals isInf(NodeContext &c) {
   return {c.e.compare(P::eq, probe, like(c, up ? HUGE_VAL : -HUGE_VAL, x))};
 }
 
-Vals cast(NodeContext &c) {
-  Type type = Type(c.integer("to", 0));
-  mlir::Type to = elementType(type, c.e.context());
-  if (!to) // the number that PyTorch knows bfloat16 by
-    return c.fail("a cast to " + name(type) + " is not supported" +
-                  (type == Type::Complex128 ? "; PyTorch's older exporter writes it for bfloat16: export with dynamo=True" : ""));
-  if ((type == Type::Float16 || type == Type::BFloat16) && c.has(0) && c.inputs[0].value && c.inputs[0].isFloat())
-    c.importer.census.count(Seen::HalfCast, pathOf(c.node));
-  return {c.e.convert(c.in(0), to)};
-}
-
-Vals castLike(NodeContext &c) {
-  Val x = c.in(0), y = c.in(1);
-  return {y ? c.e.convert(x, y.element()) : Val()};
-}
-
 Vals clip(NodeContext &c) {
   Val x = c.in(0), low, high;
   if (c.opset < 11) {
@@ -235,8 +219,6 @@ void registerElementwise(Registry &r) {
   r["Where"] = {where};
   r["IsNaN"] = {isNan};
   r["IsInf"] = {isInf};
-  r["Cast"] = {cast};
-  r["CastLike"] = {castLike, 15};
   r["Clip"] = {clip};
   r["Identity"] = {identity, 1, true};
   r["Relu"] = {reluOp};

@@ -1,5 +1,6 @@
 // RUN: zero-opt %s --nn-evaluate="function=elementwise" -o /dev/null | FileCheck %s --check-prefix=ELEMENTWISE
 // RUN: zero-opt %s --nn-evaluate="function=integers" -o /dev/null | FileCheck %s --check-prefix=INTEGERS
+// RUN: zero-opt %s --nn-evaluate="function=bits" -o /dev/null | FileCheck %s --check-prefix=BITS
 // RUN: zero-opt %s --nn-evaluate="function=movement" -o /dev/null | FileCheck %s --check-prefix=MOVEMENT
 // RUN: zero-opt %s --nn-evaluate="function=reductions" -o /dev/null | FileCheck %s --check-prefix=REDUCTIONS
 // RUN: zero-opt %s --nn-evaluate="function=composites" -o /dev/null | FileCheck %s --check-prefix=COMPOSITES
@@ -32,6 +33,24 @@ func.func @elementwise() -> (tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor
   %three = nn.constant dense<3.0> : tensor<3xf32>
   %pow = nn.pow %y, %three : tensor<3xf32>
   return %max, %min, %div, %rec, %ge, %ne, %sel, %sig, %pow : tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xi1>, tensor<3xi1>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>
+}
+
+func.func @bits() -> (tensor<4xi64>, tensor<4xi64>, tensor<4xi32>, tensor<4xi64>, tensor<4xi32>) {
+  %a = nn.constant dense<[12, -1, 5, -8]> : tensor<4xi64>
+  %b = nn.constant dense<[10, 6, 64, 1]> : tensor<4xi64>
+  %c = nn.constant dense<[12, -1, 5, -8]> : tensor<4xi32>
+  %d = nn.constant dense<[10, 31, 32, 28]> : tensor<4xi32>
+  // BITS: result tensor<4xi64>: 8 6 0 0
+  %and = nn.bit_and %a, %b : tensor<4xi64>
+  // BITS-NEXT: 14 -1 69 -7
+  %or = nn.bit_or %a, %b : tensor<4xi64>
+  // BITS-NEXT: tensor<4xi32>: 6 -32 37 -28
+  %xor = nn.bit_xor %c, %d : tensor<4xi32>
+  // BITS-NEXT: 12288 -64 0 -16
+  %left = nn.shift_left %a, %b : tensor<4xi64>
+  // BITS-NEXT: tensor<4xi32>: 0 1 0 15
+  %right = nn.shift_right %c, %d : tensor<4xi32>
+  return %and, %or, %xor, %left, %right : tensor<4xi64>, tensor<4xi64>, tensor<4xi32>, tensor<4xi64>, tensor<4xi32>
 }
 
 func.func @integers() -> (tensor<4xi64>, tensor<4xi64>, tensor<4xi32>, tensor<4xi1>, tensor<4xi64>) {
