@@ -114,6 +114,11 @@ public:
   }
   /// What a value is the logarithm of, if it is one.
   Val argumentOfLogarithm(const Val &v) const { return v.value ? logarithmOf.lookup(v.value) : Val(); }
+  /// `integers` are those of `number`, rounded already, which has a gradient.
+  void noteQuantized(const Val &integers, const Val &number) {
+    if (integers && integers.value) quantized[integers.value] = number;
+  }
+  Val numberBehind(const Val &integers) const { return integers.value ? quantized.lookup(integers.value) : Val(); }
   /// `result` is of a call that reads what detach() gave.
   void noteDetached(const Val &result) {
     if (result && result.value) detached.insert(result.value);
@@ -196,7 +201,7 @@ private:
   bool isInput(mlir::Value v);
 
   llvm::DenseMap<unsigned, InputNumbers> numbers; // by the argument
-  llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf;
+  llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf, quantized;
   llvm::DenseSet<mlir::Value> detached;
   llvm::StringMap<Val> tables;
 };

@@ -470,6 +470,38 @@ def padding_row():
     return f"within {off:.0e}"
 
 
+def fake_quantized(kind, scale, zero, of, most=None):
+    """What PyTorch's fake_quantize is in ONNX: rounded to a grid, with the gradient of what is rounded inside its range and none beyond. `of`:
+    the activations, or the weights; `most`: where the range ends before that of the type."""
+    x, labels, w = real(BATCH, 6), real(BATCH, 5), real(6, 5)
+    scale, zero = np.asarray(scale, np.float32), np.asarray(zero, kind)
+    clip = [] if most is None else [node("Clip", ["q", "", "most"], ["c"])]
+    grid = lambda a: [node("QuantizeLinear", [a, "scale", "zero"], ["q"], axis=1), *clip, node("DequantizeLinear", ["c" if clip else "q", "scale", "zero"], ["g"], axis=1)]
+    product = lambda a, out: node("MatMul", ["x", a], [out])
+    nodes = [product("w", "a"), *grid("a"), node("Identity", ["g"], ["y"])] if of == "activations" else [*grid("w"), product("g", "y")]
+    loss, found = trained(nodes, {"w": w}, {"scale": scale, "zero": zero} | ({"most": np.asarray(most, kind)} if clip else {}), x, labels)
+    single, low, high = w.astype(np.float32), np.iinfo(kind).min, np.iinfo(kind).max if most is None else most
+    steps = np.rint((x.astype(np.float32) @ single if of == "activations" else single) / scale) + zero.astype(np.float32)
+    inside, g = (low <= steps) & (steps <= high), (np.clip(steps, low, high) - zero.astype(np.float32)) * scale
+    expect(inside.any() and not inside.all(), "all or none are inside the range")
+    y = g if of == "activations" else x @ g
+    d = 2 * (y - labels) / y.size
+    want = x.T @ (d * inside) if of == "activations" else (x.T @ d) * inside
+    off = np.linalg.norm(found["w"] - want) / np.linalg.norm(want)
+    expect(list(found) == ["w"] and abs(loss - np.mean((y - labels) ** 2)) < 1e-5 * loss and off < 1e-5, f"the loss is {loss}, gradients of {sorted(found)} are off by {off:.1e} of their norm")
+    return f"within {off:.0e}"
+
+
+def quantized_and_turned():
+    """What happens to integers before they are numbers again has no gradient, so that it is refused."""
+    nodes = [node("QuantizeLinear", ["x", "scale", "zero"], ["q"]), node("Transpose", ["q"], ["t"], perm=[1, 0]), node("DequantizeLinear", ["t", "scale", "zero"], ["g"]),
+             node("MatMul", ["g", "w"], ["y"])]
+    made = model(nodes, {"w": real(4, 4)}, {"scale": np.array(0.1), "zero": np.array(0, np.int8)}, np.zeros((4, 4)), (4, 4), np.float32)
+    onnx.save(made, str(suite.work / "m.onnx"))
+    result = suite.zeroc("m.onnx", "p.bin", "--loss", "mse", check=False)
+    expect(result.returncode == 1 and "computed with since they were quantized" in result.stderr, f"exit {result.returncode}: {result.stderr}")
+
+
 def codebook():
     """z + (q - z).detach(): the gradient is z's; the table that q is looked up in has none but by the loss of its own, here none."""
     x, labels, w, table = real(BATCH, 6), real(BATCH, 5), real(6, 5), real(3, 5)
@@ -522,6 +554,11 @@ for name, first, second in (("rounded - x.detach() + x", ["%r", "%detach"], ["%d
     suite.check(f"operators: straight through, {name}, as its calls say", straight_through,
                 [said(node("Sub", ["r", "a"], ["d"]), "sub.Tensor", *first), said(node("Add", ["d", "a"], ["y"]), "add.Tensor", *second)])
 suite.check("operators: straight through to a codebook", codebook)
+for kind, scale, zero in ((np.int8, 0.01, 0), (np.uint8, 0.01, 100), (np.int16, 4e-5, 3), (np.uint8, [0.01, 0.02, 0.004, 0.01, 0.01], [100, 128, 90, 10, 250])):
+    for of in ("activations", "weights"):
+        suite.check(f"operators: {of} quantized to {np.dtype(kind)} and back, {'a scale for each column' if np.ndim(scale) else 'one scale'}", fake_quantized, kind, scale, zero, of)
+suite.check("operators: activations quantized to a part of the range", fake_quantized, np.uint8, 0.02, 60, "activations", 127)
+suite.check("operators: integers of a quantizer that are computed with", quantized_and_turned)
 suite.check("operators: what is taken away and added back", added_back)
 suite.check("operators: gradients of equal numbers", equal_numbers)
 for op, value, slope, attributes in (("Softplus", np.log(2), 0.5, {}), ("Mish", 0, np.tanh(np.log(2)), {}), ("Elu", 0, 1.5, {"alpha": 1.5}), ("Selu", 0, 1.0507009873554805 * 1.6732632423543772, {}),

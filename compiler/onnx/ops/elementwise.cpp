@@ -168,8 +168,12 @@ Vals clip(NodeContext &c) {
     low = c.optional(1);
     high = c.optional(2);
   }
+  Val number = c.importer.numberBehind(x); // of a quantizer whose range is a part of its type's
   if (low) x = bounded<nn::MaxOp>(c, x, low);
   if (high) x = bounded<nn::MinOp>(c, x, high);
+  if (number && low) number = within<P::lt>(c, number, c.e.convert(low, c.e.f32()));
+  if (number && high) number = within<P::gt>(c, number, c.e.convert(high, c.e.f32()));
+  if (number) c.importer.noteQuantized(x, number);
   return {x};
 }
 
