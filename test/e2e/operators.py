@@ -268,6 +268,21 @@ def elementwise_without_axes():
     return by_differences(nodes, parameters, constants, real(BATCH, 6), real(BATCH, 15))
 
 
+def mapped_sequence():
+    """SequenceMap as PyTorch's newer exporter writes hstack: what is less than a vector becomes one."""
+    value = lambda name, shape=None: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    same = helper.make_graph([node("Identity", ["each"], ["same"])], "same", [], [value("same")])
+    column = helper.make_graph([node("Reshape", ["each", "column"], ["turned"])], "turned", [], [value("turned")])
+    body = helper.make_graph([node("Shape", ["each"], ["shape"]), node("Size", ["shape"], ["rank"]), node("Less", ["rank", "two"], ["flat"]),
+                              node("If", ["flat"], ["one"], then_branch=column, else_branch=same), node("Mul", ["one", "by"], ["out"])], "body", [value("each"), value("by")], [value("out")])
+    parameters, constants = {"w": real(6, 5), "v": real(6)}, {"two": np.array(2), "column": np.array([BATCH, 1]), "half": np.array(0.5), "at": np.array(0), "next": np.array(1)}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["x", "v"], ["b"]), node("SequenceConstruct", ["a", "b"], ["list"]),
+             node("SequenceMap", ["list", "half"], ["mapped"], body=body), node("SequenceAt", ["mapped", "at"], ["c"]), node("SequenceAt", ["mapped", "next"], ["d"]),
+             node("Concat", ["c", "d"], ["y"], axis=1)]
+    x = real(BATCH, 6)
+    return by_differences(nodes, parameters, constants, x, real(BATCH, 6), lambda v: 0.5 * np.concatenate([x @ v["w"], (x @ v["v"])[:, None]], 1))
+
+
 def diagonals(equation, width):
     """Einsum of an operand that has a letter twice, or two of them."""
     parameters, constants = {"w": real(6, 9), "v": real(6, 9)}, {"matrix": np.array([0, 3, 3])}
@@ -609,6 +624,7 @@ for equation, width in (("bii,bij->bj", (3,)), ("bij,bkk->bk", (3,)), ("bii,bkk-
 for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
+suite.check("operators: SequenceMap", mapped_sequence)
 suite.check("operators: a softmax of masked rows that is guarded", guarded_rows)
 for length, to in ((14, 36), (18, 42), (5, 10)):
     suite.check(f"operators: Resize, nearest, {length} to {to}", nearest, length, to)

@@ -168,6 +168,28 @@ Vals loop(NodeContext &c) {
   return state;
 }
 
+/// The body for each element, with those of other sequences beside it and whole tensors as they are.
+Vals sequenceMap(NodeContext &c) {
+  const Attribute *body = c.attribute("body");
+  auto s = sequence(c, 0);
+  if (!s) return {};
+  if (!body || !body->graph || body->graph->inputs.size() != c.inputs.size()) return c.fail("its inputs are not those of its body");
+  std::vector<std::vector<Val>> mapped(body->graph->outputs.size());
+  for (size_t i = 0; i < s->size(); ++i) {
+    Vals inputs;
+    for (const Val &v : c.inputs) {
+      if (v.sequence && i >= v.sequence->size()) return c.fail("its sequences differ in length");
+      inputs.push_back(v.sequence ? (*v.sequence)[i] : v);
+    }
+    Vals results = c.importer.subgraph(*body->graph, c, inputs);
+    if (c.e.failed()) return {};
+    for (auto [parts, r] : llvm::zip(mapped, results)) parts.push_back(r);
+  }
+  Vals sequences;
+  for (std::vector<Val> &parts : mapped) sequences.push_back(sequenceOf(std::move(parts)));
+  return sequences;
+}
+
 } // namespace
 
 void registerControl(Registry &r) {
@@ -178,6 +200,7 @@ void registerControl(Registry &r) {
   r["SequenceInsert"] = {sequenceInsert, 11, true};
   r["SequenceLength"] = {sequenceLength, 11, true};
   r["ConcatFromSequence"] = {concatFromSequence, 11, true};
+  r["SequenceMap"] = {sequenceMap, 17, true};
   r["If"] = {ifOp};
   r["Loop"] = {loop, 1, true};
 }
