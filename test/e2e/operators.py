@@ -283,6 +283,17 @@ def mapped_sequence():
     return by_differences(nodes, parameters, constants, x, real(BATCH, 6), lambda v: 0.5 * np.concatenate([x @ v["w"], (x @ v["v"])[:, None]], 1))
 
 
+def large_exponents():
+    """log(e^a + e^b) of numbers whose exponentials are none, of equal ones among them, and of -inf."""
+    x, p, q = np.ones((BATCH, 5)), np.array([300.0, -400.0, 2.0, 120.0, 1.0]), np.array([100.0, -399.0, 1.0, 119.0, -np.inf])
+    nodes = [node("Mul", ["x", "p"], ["a"]), node("Add", ["x", "q"], ["b"]), node("Exp", ["a"], ["u"]), node("Exp", ["b"], ["v"]), node("Add", ["u", "v"], ["s"]), node("Log", ["s"], ["y"])]
+    labels, b = real(BATCH, 5), q + 1
+    loss, found = trained(nodes, {"p": p}, {"q": q}, x, labels)
+    y = np.logaddexp(p, b)
+    want = (2 * (y - labels) / labels.size).sum(0) * np.exp(p - y)
+    expect(abs(loss - np.mean((y - labels) ** 2)) < 1e-5 * loss and np.allclose(found["p"], want, rtol=1e-5), f"the loss is {loss}, the gradient {found['p']}, not {want}")
+
+
 def diagonals(equation, width):
     """Einsum of an operand that has a letter twice, or two of them."""
     parameters, constants = {"w": real(6, 9), "v": real(6, 9)}, {"matrix": np.array([0, 3, 3])}
@@ -624,6 +635,7 @@ for equation, width in (("bii,bij->bj", (3,)), ("bij,bkk->bk", (3,)), ("bii,bkk-
 for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
+suite.check("operators: Log of a sum of two exponentials", large_exponents)
 suite.check("operators: SequenceMap", mapped_sequence)
 suite.check("operators: a softmax of masked rows that is guarded", guarded_rows)
 for length, to in ((14, 36), (18, 42), (5, 10)):

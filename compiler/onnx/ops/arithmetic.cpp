@@ -94,14 +94,28 @@ Val sigmoidIn(const Val &x, bool &rest) {
   return sigmoid ? Val(sigmoid.getInput()) : Val();
 }
 
+/// log(e^x + e^y), as exporters write PyTorch's logaddexp, which is finite where these are not: the larger one and log(1 + e^-|x - y|).
+Val logOfExponentials(NodeContext &c, nn::ExpOp left, nn::ExpOp right) {
+  Val x = left.getInput(), y = right.getInput(), zero = like(c, 0, x), half = like(c, 0.5, x);
+  Val equal = c.e.compare(P::eq, x, y); // each has half of the gradient, and of infinities there is no difference
+  Val larger = c.e.select(equal, c.e.add(c.e.mul(x, half), c.e.mul(y, half)), c.e.binary<nn::MaxOp>(x, y));
+  Val apart = c.e.select(equal, zero, c.e.unary<nn::AbsOp>(c.e.sub(x, y)));
+  return c.e.add(larger, c.e.unary<nn::Log1pOp>(c.e.unary<nn::ExpOp>(c.e.unary<nn::NegOp>(apart))));
+}
+
 /// Of a sigmoid, -softplus(-x): where that is 0 or 1 in f32, its logarithm is none, and PyTorch's losses by logits are finite.
 Vals log(NodeContext &c) {
   Val x = c.in(0);
   if (!x) return {};
   if (!x.isFloat()) return c.fail("it is supported for floats only");
   bool rest = false, quiet = c.importer.isQuiet();
+  auto sum = x.value && !quiet ? x.value.getDefiningOp<nn::AddOp>() : nn::AddOp();
+  auto left = sum ? sum.getLhs().getDefiningOp<nn::ExpOp>() : nn::ExpOp(),
+       right = sum ? sum.getRhs().getDefiningOp<nn::ExpOp>() : nn::ExpOp();
   Val r;
-  if (Val z = quiet ? Val() : sigmoidIn(x, rest))
+  if (left && right)
+    r = logOfExponentials(c, left, right);
+  else if (Val z = quiet ? Val() : sigmoidIn(x, rest))
     r = c.e.unary<nn::NegOp>(softplus(c, rest ? z : c.e.unary<nn::NegOp>(z)));
   else if (Val added = quiet ? Val() : addedToOne(x))
     r = c.e.unary<nn::Log1pOp>(added);
