@@ -294,6 +294,22 @@ def large_exponents():
     expect(abs(loss - np.mean((y - labels) ** 2)) < 1e-5 * loss and np.allclose(found["p"], want, rtol=1e-5), f"the loss is {loss}, the gradient {found['p']}, not {want}")
 
 
+def multiplied(op):
+    """Products of what is there and of updates, several of which go to one place, as PyTorch's scatter_reduce(reduce="prod") has them."""
+    to = np.array([[0, 2, 0, 0, 3], [1, 1, 1, 1, 1], [4, 3, 2, 1, 0], [0, 0, 4, 4, 4]]) if op == "ScatterElements" else np.array([[2], [0], [2], [2]])
+    parameters, constants = {"w": real(6, 5), "v": real(6, 5)}, {"to": to}
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["x", "v"], ["b"]), node(op, ["a", "to", "b"], ["y"], reduction="mul", **({"axis": 1} if op == "ScatterElements" else {}))]
+    x = real(BATCH, 6)
+    def compute(values):
+        y, b = x @ values["w"], x @ values["v"]
+        if op == "ScatterElements":
+            np.multiply.at(y, (np.arange(BATCH)[:, None], to), b)
+        else:
+            np.multiply.at(y, to[:, 0], b)
+        return y
+    return by_differences(nodes, parameters, constants, x, real(BATCH, 5), compute)
+
+
 def diagonals(equation, width):
     """Einsum of an operand that has a letter twice, or two of them."""
     parameters, constants = {"w": real(6, 9), "v": real(6, 9)}, {"matrix": np.array([0, 3, 3])}
@@ -636,6 +652,8 @@ for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
 suite.check("operators: Log of a sum of two exponentials", large_exponents)
+for op in ("ScatterElements", "ScatterND"):
+    suite.check(f"operators: {op} that multiplies", multiplied, op)
 suite.check("operators: SequenceMap", mapped_sequence)
 suite.check("operators: a softmax of masked rows that is guarded", guarded_rows)
 for length, to in ((14, 36), (18, 42), (5, 10)):

@@ -11,6 +11,9 @@ Val rowsAt(NodeContext &c, const Val &table, const Val &indices);
 /// gradient alone. Nothing after a report.
 Vals topAlong(NodeContext &c, const Val &x, int64_t axis, int64_t k, bool largest);
 
+/// The product along one axis, of which 1 is left: of its first half and its second, again and again.
+Val productAlong(NodeContext &c, Val x, int64_t axis);
+
 /// One index into the flattened dimensions `dims` per tuple in the last dimension of `indices`.
 Val linearIndex(NodeContext &c, const Val &indices, Shape dims);
 

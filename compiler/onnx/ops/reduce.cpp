@@ -82,8 +82,9 @@ template <K kind, Form form, int since> Vals reduce(NodeContext &c) {
   return {finish(c, r, x, *axes)};
 }
 
-/// The product along one axis, of which 1 is left: of its first half and its second, again and again.
-Val product(NodeContext &c, Val x, int64_t axis) {
+} // namespace
+
+Val productAlong(NodeContext &c, Val x, int64_t axis) {
   Ints none(x.rank(), 0), one(x.rank(), 0);
   one[axis] = 1;
   if (x.dim(axis) == 0) return c.e.pad(x, 1, none, one);
@@ -95,6 +96,8 @@ Val product(NodeContext &c, Val x, int64_t axis) {
   return x;
 }
 
+namespace {
+
 Vals reduceProd(NodeContext &c) {
   Val x = c.in(0);
   auto axes = axesOf(c, x, 18);
@@ -103,7 +106,7 @@ Vals reduceProd(NodeContext &c) {
   Ints shape;
   for (int64_t d = 0; d < x.rank() && r; ++d)
     if (llvm::is_contained(*axes, d))
-      r = product(c, r, d);
+      r = productAlong(c, r, d);
     else
       shape.push_back(x.dim(d));
   return {finish(c, c.e.reshape(r, shape), x, *axes)};

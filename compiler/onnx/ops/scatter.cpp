@@ -75,29 +75,34 @@ Val overwrite(NodeContext &c, const Scatter &s) {
   return c.e.select(c.e.reshape(hit, {b, rows, 1}), chosen, s.data);
 }
 
+/// [batch, rows, n, inner]: the updates for each row, and `none` in place of those for others.
+Val forEachRow(NodeContext &c, const Scatter &s, double none) {
+  return c.e.select(c.e.reshape(named(c, s), {s.batch(), s.rows(), s.count(), 1}),
+                    c.e.reshape(s.updates, {s.batch(), 1, s.count(), s.inner()}), c.e.scalar(none, s.updates.element()));
+}
+
 Val addTo(NodeContext &c, const Scatter &s) {
   int64_t b = s.batch(), rows = s.rows(), n = s.count();
-  Val zero = c.e.scalar(0, s.updates.element());
-  if (!s.data.isFloat()) { // whole numbers: exact in any order
-    Val part = c.e.select(c.e.reshape(named(c, s), {b, rows, n, 1}), c.e.reshape(s.updates, {b, 1, n, s.inner()}), zero);
-    return c.e.add(s.data, c.e.reduce(nn::ReductionKind::sum, part, {2}));
-  }
+  if (!s.data.isFloat()) // whole numbers: exact in any order
+    return c.e.add(s.data, c.e.reduce(nn::ReductionKind::sum, forEachRow(c, s, 0), {2}));
   Val none = c.e.compare(nn::Predicate::lt, s.indices, c.e.scalar(0, c.e.i64()));
   Val at = c.e.binary<nn::MaxOp>(s.indices, c.e.scalar(0, c.e.i64()));
   if (b > 1) at = c.e.add(at, c.e.mul(c.e.iota({b, 1}, 0, c.e.i64()), c.e.scalar(double(rows), c.e.i64())));
-  Val updates = c.e.select(c.e.reshape(none, {b, n, 1}), zero, s.updates);
+  Val updates = c.e.select(c.e.reshape(none, {b, n, 1}), c.e.scalar(0, s.updates.element()), s.updates);
   Val sum = c.e.scatterAdd(c.e.reshape(at, {b * n}), c.e.reshape(updates, {b * n, s.inner()}), b * rows);
   return c.e.add(s.data, c.e.reshape(sum, {b, rows, s.inner()}));
 }
 
+Val multiply(NodeContext &c, const Scatter &s) {
+  Val product = productAlong(c, forEachRow(c, s, 1), 2);
+  return c.e.mul(s.data, c.e.reshape(product, s.data.shape()));
+}
+
 /// The largest, or the smallest, of what is there and the updates.
 template <nn::ReductionKind kind, typename Op> Val extremum(NodeContext &c, const Scatter &s) {
-  int64_t b = s.batch(), rows = s.rows(), n = s.count();
   double far = kind == nn::ReductionKind::max ? -HUGE_VAL : HUGE_VAL;
   if (!s.data.isFloat()) far = std::copysign(std::ldexp(1.0, s.data.element().getIntOrFloatBitWidth() - 2), far); // no index is so large
-  Val part = c.e.select(c.e.reshape(named(c, s), {b, rows, n, 1}), c.e.reshape(s.updates, {b, 1, n, s.inner()}),
-                        c.e.scalar(far, s.updates.element()));
-  return c.e.binary<Op>(s.data, c.e.reduce(kind, part, {2}));
+  return c.e.binary<Op>(s.data, c.e.reduce(kind, forEachRow(c, s, far), {2}));
 }
 
 /// [batch, rows, inner] with the updates in place.
@@ -112,9 +117,10 @@ Val place(NodeContext &c, Scatter s) {
     return c.e.fail("scatter_reduce(reduce='mean') is not supported; divide sums by counts");
   if (reduction == "add") return addTo(c, s);
   if (s.data.isBool() && reduction != "none") return c.e.fail("reduction='" + reduction + "' of booleans is not supported");
+  if (reduction == "mul") return multiply(c, s);
   if (reduction == "max") return extremum<nn::ReductionKind::max, nn::MaxOp>(c, s);
   if (reduction == "min") return extremum<nn::ReductionKind::min, nn::MinOp>(c, s);
-  if (reduction != "none") return c.e.fail("reduction='" + reduction + "' is not supported; 'none', 'add', 'max' and 'min' are");
+  if (reduction != "none") return c.e.fail("reduction='" + reduction + "' is not known");
   if (s.batch() == 1 && s.indices.isConstant()) return overwriteKnown(c, s);
   return overwrite(c, s);
 }
