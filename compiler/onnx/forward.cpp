@@ -168,6 +168,7 @@ LogicalResult Importer::run() {
   function.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));
   for (auto [i, name] : llvm::enumerate(names)) function.setResultAttr(i, nn::NnDialect::kNameAttr, name);
   settleDetached(*entry);
+  settleParts();
   // What only index arithmetic that folded away has read.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*entry)))
     if (isOpTriviallyDead(&op)) op.erase();

@@ -188,17 +188,19 @@ private:
   struct InputNumbers {
     InputLimit rows, classes;
     std::set<std::optional<int64_t>> ignored; // of those that are labels: what does not count
+    llvm::DenseSet<mlir::Value> parts;        // slices that are indices or labels
   };
   /// The input whose elements a value holds.
   struct Origin {
     mlir::Value input;
-    bool isPart = false;
+    mlir::Value part;               // the slice of the input that they are of, where they are not all of it
     std::optional<int64_t> ignored; // a label that does not count, in whose place there is another
   };
   static Origin originOf(mlir::Value indices, int64_t rows, std::optional<int64_t> ignored);
   bool noteRows(const Origin &origin, int64_t rows);
   void noteClasses(const Origin &origin, int64_t classes);
   bool isInput(mlir::Value v);
+  void settleParts();
 
   llvm::DenseMap<unsigned, InputNumbers> numbers; // by the argument
   llvm::DenseMap<mlir::Value, Val> logSoftmaxOf, logarithmOf, quantized;

@@ -36,7 +36,7 @@ static std::optional<Ignoring> ignoring(nn::SelectOp select) {
 
 /// Elements of an input stay elements of the input however they are moved; what is put beside them must be an index, or ignored, too.
 Importer::Origin Importer::originOf(Value indices, int64_t rows, std::optional<int64_t> ignored) {
-  Origin o{indices, false, ignored};
+  Origin o{indices, {}, ignored};
   auto fits = [&](std::optional<double> number) { return number && ((*number >= 0 && *number < double(rows)) || *number == o.ignored); };
   while (Operation *op = o.input.getDefiningOp()) {
     Value from = op->getNumOperands() ? op->getOperand(0) : Value();
@@ -52,7 +52,7 @@ Importer::Origin Importer::originOf(Value indices, int64_t rows, std::optional<i
     } else if (!isa<nn::ReshapeOp, nn::TransposeOp, nn::SliceOp, nn::BroadcastOp>(op)) {
       break;
     }
-    o.isPart |= isa<nn::SliceOp>(op);
+    if (isa<nn::SliceOp>(op)) o.part = o.input;
     o.input = from;
   }
   return o;
@@ -67,9 +67,10 @@ bool Importer::isInput(Value v) {
 bool Importer::noteRows(const Origin &origin, int64_t rows) {
   if (!isInput(origin.input)) return false;
   unsigned argument = cast<BlockArgument>(origin.input).getArgNumber();
-  int64_t limit = numbers[argument].rows.note(rows, origin.isPart);
+  int64_t limit = numbers[argument].rows.note(rows, bool(origin.part));
+  if (origin.part) numbers[argument].parts.insert(origin.part);
   function.setArgAttr(argument, nn::NnDialect::kLimitAttr, Builder(module.getContext()).getI64IntegerAttr(limit));
-  return !origin.isPart;
+  return !origin.part;
 }
 
 /// Where losses ignore several labels, the runtime holds none against the classes.
@@ -78,11 +79,31 @@ void Importer::noteClasses(const Origin &origin, int64_t classes) {
   unsigned argument = cast<BlockArgument>(origin.input).getArgNumber();
   InputNumbers &of = numbers[argument];
   of.ignored.insert(origin.ignored);
-  SmallVector<int64_t, 2> said{of.classes.note(classes, origin.isPart)};
+  if (origin.part) of.parts.insert(origin.part);
+  SmallVector<int64_t, 2> said{of.classes.note(classes, bool(origin.part))};
   if (origin.ignored) said.push_back(*origin.ignored);
   function.removeArgAttr(argument, nn::NnDialect::kClassesAttr);
   if (of.ignored.size() == 1)
     function.setArgAttr(argument, nn::NnDialect::kClassesAttr, Builder(module.getContext()).getDenseI64ArrayAttr(said));
+}
+
+/// Where some of an input's elements are indices or labels and others are read as something else, there is nothing to ask of all of them.
+void Importer::settleParts() {
+  for (auto &[argument, of] : numbers) {
+    SmallVector<Value> moved{function.getArgument(argument)};
+    bool others = false;
+    while (!moved.empty() && !others)
+      for (Operation *user : moved.pop_back_val().getUsers()) {
+        if (isa<nn::SliceOp>(user))
+          others |= !of.parts.contains(user->getResult(0));
+        else if (isa<nn::ReshapeOp, nn::TransposeOp, nn::BroadcastOp, nn::PadOp, nn::CastOp>(user))
+          moved.push_back(user->getResult(0));
+        else
+          others = true;
+      }
+    if (others && !of.rows.ofAll) function.removeArgAttr(argument, nn::NnDialect::kLimitAttr);
+    if (others && !of.classes.ofAll) function.removeArgAttr(argument, nn::NnDialect::kClassesAttr);
+  }
 }
 
 Val Importer::checkedIndices(const Val &indices, int64_t rows, Emitter &e) {

@@ -483,6 +483,21 @@ def columns(worst):
     expect(abs(suite.losses("m.jsonl")[0] - want) < 1e-5 * want, f"the loss is not {want}")
 
 
+def index_beside_number():
+    """Of an input whose one column is an index, another may hold any number."""
+    nodes = [node("Gather", ["cat", "first"], ["i"], axis=1), node("Gather", ["table", "i"], ["row"]), node("Gather", ["cat", "rest"], ["n"], axis=1),
+             node("Cast", ["n"], ["number"], to=TensorProto.FLOAT), node("Mul", ["number", "w"], ["scaled"]), node("Add", ["row", "scaled"], ["y"])]
+    table, w, cat, labels = real(5, 3), real(3), np.array([[0, 1000], [4, -7], [2, 5], [1, 0]]), real(BATCH, 3).astype(np.float32)
+    tensors = [numpy_helper.from_array(a, n) for n, a in (("table", table.astype(np.float32)), ("w", w.astype(np.float32)), ("first", np.array(0)), ("rest", np.array([1])))]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("cat", TensorProto.INT64, [BATCH, 2])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [BATCH, 3])], tensors)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(suite.work / "m.onnx"))
+    save_file({"cat": cat, "labels": labels}, suite.work / "d.safetensors")
+    suite.zeroc("m.onnx", "p.bin", "--loss", "mse")
+    suite.zerorun("p.bin", "--data", "d.safetensors", "--steps", 1, "--lr", 0, "--metrics", "m.jsonl", "--threads", 1)
+    want = np.mean((table[cat[:, 0]] + cat[:, 1:] * w - labels) ** 2)
+    expect(abs(suite.losses("m.jsonl")[0] - want) < 1e-5 * want, f"the loss is not {want}")
+
+
 def guarded_rows():
     """Attention as PyTorch's older exporter guards it: rows that are masked throughout are none after the softmax, and zeros where they are read."""
     mask = rng.integers(0, 2, (BATCH, 5, 5)) == 1
@@ -668,6 +683,7 @@ suite.check("operators: Round of whole numbers", whole_numbers_round)
 suite.check("operators: a function's input that is left out", left_out)
 suite.check("operators: columns of an input with tables of their own", columns, 99)
 suite.check("operators: columns of an input, beyond all tables", columns, 100)
+suite.check("operators: an index and a number in columns of an input", index_beside_number)
 suite.check("operators: the padding of an embedding", padding_row)
 suite.check("operators: RandomNormalLike", drawn, "RandomNormalLike", 1.0, 4.0, mean=1.0, scale=2.0)
 suite.check("operators: RandomUniformLike", drawn, "RandomUniformLike", 2.0, 1 / 3, low=1.0, high=3.0)
