@@ -75,8 +75,9 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
     q [batch, heads, q_len, dim], k and v [batch, kv_heads, kv_len, dim], heads a multiple of kv_heads.
     `mask` is additive f32 of rank 4 whose dimensions are 1 or those of the scores; it has no gradient.
     `bias` [heads, q_len, kv_len] is additive f32, too, one for all samples, and has a gradient: learnt relative positions (T5, BEiT, Swin). `causal`: position i sees j <= i + kv_len - q_len. `band` [first, last]: it sees i + first <= j <= i + last
-    alone, as in a sliding window. A row that sees nothing gives zeros; one that sees nothing but what the mask hides by a finite number gives a mean, and has no
-    gradient (runtime/plan/hidden.h).
+    alone, as in a sliding window. A row that sees nothing gives zeros. One that sees nothing but what the mask hides by finite numbers weighs all of these keys alike,
+    and so does its gradient (runtime/plan/hidden.h): a softmax in f32 does. `beyond`: the finite number by which the model hides what `causal` and `band` do, added
+    in place of the mask. Such a row weighs these keys, too; without it they are hidden by -inf.
     Results: out [batch, heads, q_len, dim] and lse [batch, heads, q_len]. Where q, k and v are bf16 or f16 so is out; mask and lse are f32.
     `bshd`: the heads of a position lie side by side, as products leave them and read them: q and out are [batch, q_len, heads, dim], k and v
     [batch, kv_len, kv_heads, dim], lse [batch, q_len, heads]. The mask has the dimensions of the scores as ever.
@@ -89,7 +90,7 @@ def Nn_AttentionOp : Nn_Op<"attention", [Pure, Nn_Diff, Nn_Evaluable, InferTypeO
   let arguments = (ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$bias, Optional<Nn_Float>:$sink, F32Attr:$scale,
                        DefaultValuedAttr<BoolAttr, "false">:$causal,
                        DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
-                       OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap);
+                       OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap, OptionalAttr<F32Attr>:$beyond);
   let results = (outs Nn_Float:$result, Nn_Float:$lse);
   let assemblyFormat = "$q `,` $k `,` $v (`mask` $mask^)? (`bias` $bias^)? (`sink` $sink^)? attr-dict `:` functional-type(operands, results)";
 }
@@ -100,7 +101,7 @@ class Nn_AttentionGrad<string mnemonic, dag operands> : Nn_Op<mnemonic, [Pure, N
   let arguments = !con((ins Nn_Float:$q, Nn_Float:$k, Nn_Float:$v, Optional<Nn_Float>:$mask, Optional<Nn_Float>:$bias), operands,
                        (ins Nn_Float:$dout, F32Attr:$scale, DefaultValuedAttr<BoolAttr, "false">:$causal,
                             DefaultValuedAttr<BoolAttr, "false">:$bshd, OptionalAttr<I64Attr>:$packed_kv_heads,
-                            OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap));
+                            OptionalAttr<DenseI64ArrayAttr>:$band, OptionalAttr<F32Attr>:$softcap, OptionalAttr<F32Attr>:$beyond));
   let results = (outs Variadic<Nn_Float>:$gradients);
   let hasVerifier = 1;
 }

@@ -246,7 +246,7 @@ Val Emitter::attention(const Val &q, const Val &k, const Val &v, const Val &mask
   return one(operands, [&](OpBuilder &b, ValueRange o) {
     return b.create<nn::AttentionOp>(location, o[0], o[1], o[2], o.size() > 3 ? o[3] : Value(), /*bias=*/Value(), /*sink=*/Value(),
                                      b.getF32FloatAttr(float(scale)), b.getBoolAttr(causal), b.getBoolAttr(false), IntegerAttr(),
-                                     DenseI64ArrayAttr(), FloatAttr());
+                                     DenseI64ArrayAttr(), /*softcap=*/FloatAttr(), /*beyond=*/FloatAttr());
   });
 }
 

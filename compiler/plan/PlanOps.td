@@ -180,14 +180,14 @@ def Plan_MatMulStep : Plan_Step<"matmul",
 }
 def Plan_AttentionStep : Plan_Step<"attention",
     (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
-     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap, OptionalAttr<I64Attr>:$bias_parts),
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap, OptionalAttr<I64Attr>:$bias_parts, UnitAttr:$beyond),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask] [, bias] -> out, lse; sizes are batch, heads, kv_heads, q_len, kv_len, dim. Mask, bias and lse are f32, the others of `type`. "
-                "`bias_parts`: there is a bias";
+                "`bias_parts`: there is a bias. `beyond`: rows that see nothing but what is hidden weigh keys beyond `causal` and `band`, too";
 }
 def Plan_AttentionGradStep : Plan_Step<"attention_grad",
     (ins TypeAttr:$type, DenseI64ArrayAttr:$sizes, F32Attr:$scale, UnitAttr:$causal, OptionalAttr<DenseI64ArrayAttr>:$band,
-     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap, OptionalAttr<I64Attr>:$bias_parts),
+     OptionalAttr<DenseI64ArrayAttr>:$mask_shape, OptionalAttr<F32Attr>:$softcap, OptionalAttr<I64Attr>:$bias_parts, UnitAttr:$beyond),
     " `:` custom<List>($sizes) `of` $type `scale` $scale"> {
   let summary = "q, k, v [, mask] [, bias], out, lse, dout -> dq, dk, dv [, dbias, in `bias_parts` parts]; types as there";
 }

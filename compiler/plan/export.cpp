@@ -158,6 +158,7 @@ template <typename Op> static void fillSizes(plan::Attention *to, Op op) {
   to->set_causal(op.getCausal());
   if (auto cap = op.getSoftcap()) to->set_softcap(cap->convertToFloat());
   to->set_bias_parts(op.getBiasParts().value_or(0));
+  to->set_beyond(op.getBeyond());
   if (auto band = op.getBand()) {
     to->mutable_band()->set_first((*band)[0]);
     to->mutable_band()->set_last((*band)[1]);

@@ -52,9 +52,10 @@ struct AttentionKernels : impl::AttentionKernelsPassBase<AttentionKernels> {
     Build b{builder, op.getLoc()};
     Type sums = elementOf(op.getLse());
     Value out = b.cast(op.getOut(), sums), dout = b.cast(op.getDout(), sums), product = b.mul(out, dout), delta = b.sumLast(product);
-    auto gradients = builder.create<AttentionGradByRowSumsOp>(
-        b.loc, op.getResultTypes(), op.getQ(), op.getK(), op.getV(), op.getMask(), op.getBias(), op.getLse(), delta, op.getDout(),
-        op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
+    auto gradients =
+        builder.create<AttentionGradByRowSumsOp>(b.loc, op.getResultTypes(), op.getQ(), op.getK(), op.getV(), op.getMask(), op.getBias(),
+                                                 op.getLse(), delta, op.getDout(), op.getScaleAttr(), op.getCausalAttr(), op.getBshdAttr(),
+                                                 op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr(), op.getBeyondAttr());
     op->replaceAllUsesWith(gradients);
     Value operands[] = {op.getOut(), op.getDout()};
     op.erase();

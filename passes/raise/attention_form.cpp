@@ -1,6 +1,7 @@
 //===- attention_form.cpp - the plainest form of an existing nn.attention -------------------------===//
 #include "passes/raise/masks.h"
 #include "passes/raise/patterns.h"
+#include "runtime/plan/hidden.h"
 
 using namespace mlir;
 using namespace zero::nn;
@@ -11,7 +12,7 @@ namespace {
 /// `op` with other keys, values and mask.
 LogicalResult replace(AttentionOp op, Value k, Value v, Value mask, bool causal, PatternRewriter &r) {
   r.replaceOpWithNewOp<AttentionOp>(op, op.getQ(), k, v, mask, op.getBias(), op.getSink(), op.getScaleAttr(), r.getBoolAttr(causal),
-                                    op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr());
+                                    op.getBshdAttr(), op.getPackedKvHeadsAttr(), op.getBandAttr(), op.getSoftcapAttr(), op.getBeyondAttr());
   return success();
 }
 
@@ -79,11 +80,17 @@ struct Verdict {
   bool causal;
   std::optional<Band> band;
   Value mask; ///< null: none
+  std::optional<float> beyond;
 };
+
+std::optional<float> beyondOf(AttentionOp op) {
+  auto beyond = op.getBeyond();
+  return beyond ? std::optional(beyond->convertToFloat()) : std::nullopt;
+}
 
 Verdict judge(AttentionOp op) {
   int64_t queries = shapeOf(op.getQ())[2], keys = shapeOf(op.getK())[2];
-  Verdict verdict{op.getCausal(), std::nullopt, op.getMask()};
+  Verdict verdict{op.getCausal(), std::nullopt, op.getMask(), beyondOf(op)};
   auto keep = [&](std::optional<Band> band, Value rest) {
     if (!band) return false;
     int64_t latest = keys - queries; // that the causal triangle lets the first query see
@@ -96,8 +103,12 @@ Verdict judge(AttentionOp op) {
       verdict.band = band;
     return true;
   };
-  auto [band, rest] = takeApart(op.getMask(), queries, keys);
-  if (keep(band, rest)) return verdict;
+  auto [band, rest, number] = takeApart(op.getMask(), queries, keys);
+  if (keep(band, rest)) {
+    bool one = number && (!op.getCausal() || verdict.beyond == number); // of all bounds
+    verdict.beyond = rest && one && std::isfinite(*number) && *number < plan::kHidden ? number : std::nullopt;
+    return verdict;
+  }
   auto mask = ConstantMask::of(op.getMask());
   if (!mask) return verdict;
   if (mask->isZero()) {
@@ -116,13 +127,13 @@ Verdict judge(AttentionOp op) {
 
 void simplifyMasks(func::FuncOp function) {
   // All layers read one mask as a rule; it is looked at once.
-  std::map<std::tuple<const void *, int64_t, int64_t, bool>, Verdict> verdicts;
+  std::map<std::tuple<const void *, int64_t, int64_t, bool, std::optional<float>>, Verdict> verdicts;
   SmallVector<AttentionOp> attentions;
   function.walk([&](AttentionOp op) {
     if (op.getMask() && !op.getBand()) attentions.push_back(op);
   });
   for (AttentionOp op : attentions) {
-    std::tuple key(op.getMask().getAsOpaquePointer(), shapeOf(op.getQ())[2], shapeOf(op.getK())[2], op.getCausal());
+    std::tuple key(op.getMask().getAsOpaquePointer(), shapeOf(op.getQ())[2], shapeOf(op.getK())[2], op.getCausal(), beyondOf(op));
     auto [at, isNew] = verdicts.try_emplace(key);
     if (isNew) at->second = judge(op);
     const Verdict &verdict = at->second;
@@ -131,6 +142,10 @@ void simplifyMasks(func::FuncOp function) {
     if (verdict.mask) op.getMaskMutable().assign(verdict.mask);
     if (verdict.band) op.setBandAttr(Builder(op).getDenseI64ArrayAttr({verdict.band->first, verdict.band->last}));
     op.setCausal(verdict.causal);
+    if (verdict.beyond && verdict.mask)
+      op.setBeyondAttr(Builder(op).getF32FloatAttr(*verdict.beyond));
+    else
+      op.removeBeyondAttr();
   }
 }
 

@@ -34,6 +34,16 @@ bool ConstantMask::isZero() const {
   return true;
 }
 
+std::optional<float> ConstantMask::number() const {
+  std::optional<float> found;
+  for (int64_t i = 0, n = ShapedType::getNumElements(shape); i < n; ++i) {
+    if (at(i) == 0) continue;
+    if (found && *found != at(i)) return std::nullopt;
+    found = at(i);
+  }
+  return found;
+}
+
 bool ConstantMask::seesTriangle(int64_t queries, int64_t keys) const {
   return keys >= queries && sees({1 - queries, keys - queries}, queries, keys);
 }

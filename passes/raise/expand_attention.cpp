@@ -33,13 +33,23 @@ void expand(AttentionOp op) {
   Value product = builder.create<MatMulOp>(b.loc, b.reshape(op.getQ(), {groups, rows, dim}), rhs, false, true);
   Value scores = b.mul(b.reshape(product, shape), op.getScale().convertToDouble());
   if (auto cap = op.getSoftcap()) scores = b.mul(b.tanh(b.mul(scores, 1 / cap->convertToDouble())), cap->convertToDouble());
-  Value nothing = b.like(scores, -INFINITY);
   if (Value bias = op.getBias()) scores = b.add(scores, b.broadcast(b.cast(bias, elementOf(scores)), shape, {1, 2, 3}));
-  if (Value mask = op.getMask()) scores = b.add(scores, b.broadcast(b.cast(mask, elementOf(scores)), shape, {0, 1, 2, 3}));
-  if (op.getCausal()) scores = b.select(seenUpTo(b, keys - queries, shape), scores, nothing);
-  if (auto band = op.getBand()) {
-    scores = b.select(seenUpTo(b, (*band)[1], shape), scores, nothing);
-    scores = b.select(seenUpTo(b, (*band)[0] - 1, shape), nothing, scores);
+  auto bounded = [&](Value v, double number) {
+    Value other = b.like(v, number);
+    if (op.getCausal()) v = b.select(seenUpTo(b, keys - queries, shape), v, other);
+    if (auto band = op.getBand()) {
+      v = b.select(seenUpTo(b, (*band)[1], shape), v, other);
+      v = b.select(seenUpTo(b, (*band)[0] - 1, shape), other, v);
+    }
+    return v;
+  };
+  Value mask;
+  if (op.getMask()) mask = b.broadcast(b.cast(op.getMask(), elementOf(scores)), shape, {0, 1, 2, 3});
+  if (auto beyond = op.getBeyond()) {
+    scores = b.add(scores, bounded(mask, beyond->convertToDouble())); // added: a row that sees nothing else has a gradient of all scores
+  } else {
+    if (mask) scores = b.add(scores, mask);
+    scores = bounded(scores, -INFINITY);
   }
   Value sighted;
   if (op.getMask() || op.getBand() || (op.getCausal() && queries > keys)) {
@@ -92,8 +102,9 @@ void turn(AttentionOp op) {
   Build b{builder, op.getLoc()};
   auto turned = [&](Value v) { return builder.create<TransposeOp>(b.loc, v, ArrayRef<int64_t>{0, 2, 1, 3}).getResult(); };
   auto replace = [&](Value q, Value k, Value v, IntegerAttr packedKeyHeads) {
-    auto made = builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getBias(), op.getSink(), op.getScaleAttr(), op.getCausalAttr(),
-                                            builder.getBoolAttr(true), packedKeyHeads, op.getBandAttr(), op.getSoftcapAttr());
+    auto made =
+        builder.create<AttentionOp>(b.loc, q, k, v, op.getMask(), op.getBias(), op.getSink(), op.getScaleAttr(), op.getCausalAttr(),
+                                    builder.getBoolAttr(true), packedKeyHeads, op.getBandAttr(), op.getSoftcapAttr(), op.getBeyondAttr());
     op.getResult().replaceAllUsesWith(turned(made.getResult()));
   };
   if (Value x = packedIn(op))

@@ -16,18 +16,24 @@ public:
 
   std::optional<Band> band;
 
+  /// The number that everything hidden has added, where the mask is nothing but choices between one number and none.
+  std::optional<float> number() const { return one ? hidden : std::nullopt; }
+
   /// What `mask` adds to scores of the band; null for nothing.
   Value restOf(Value mask) {
     Value v = narrowed(mask, b);
     if (splatOf(v) == 0.0) return {}; // however large
-    if (!budget.take()) return v;
-    if (auto add = v.getDefiningOp<AddOp>()) return joined<AddOp>(restOf(add.getLhs()), restOf(add.getRhs()));
+    if (!budget.take()) return other(v);
+    if (auto add = v.getDefiningOp<AddOp>()) return other(joined<AddOp>(restOf(add.getLhs()), restOf(add.getRhs())));
     auto select = v.getDefiningOp<SelectOp>();
     bool seen = select && !hides(select.getOnTrue()); // where the condition holds
     if (!select || !hides(seen ? select.getOnFalse() : select.getOnTrue())) {
       auto constant = ConstantMask::of(v);
-      return constant && (constant->isZero() || keep(constant->band(queries, keys))) ? Value() : v;
+      if (constant && constant->isZero()) return {};
+      if (!constant || !keep(constant->band(queries, keys))) return other(v);
+      return hideBy(constant->number()), Value();
     }
+    hideBy(splatOf(seen ? select.getOnFalse() : select.getOnTrue()));
     Value rest = restOf(seen ? select.getOnTrue() : select.getOnFalse());
     Value condition = conditionOf(select.getCondition(), seen);
     if (!condition) return rest;
@@ -41,6 +47,14 @@ private:
   Build b;
   int64_t queries, keys;
   Budget budget;
+  std::optional<float> hidden;
+  bool one = true; // such a choice is all there was so far
+
+  void hideBy(std::optional<float> number) {
+    one = one && number && (!hidden || *hidden == *number);
+    hidden = number;
+  }
+  Value other(Value v) { return one = false, v; }
 
   static OpBuilder atDefinition(Value v) {
     OpBuilder builder(v.getContext());
@@ -94,8 +108,8 @@ Value narrowed(Value v, Build b) {
 MaskParts takeApart(Value mask, int64_t queries, int64_t keys) {
   Parts parts(mask, queries, keys);
   Value rest = parts.restOf(mask);
-  if (!parts.band || !parts.band->reachesAll(queries, keys)) return {std::nullopt, mask};
-  return {parts.band, rest};
+  if (!parts.band || !parts.band->reachesAll(queries, keys)) return {std::nullopt, mask, std::nullopt};
+  return {parts.band, rest, parts.number()};
 }
 
 } // namespace zero::raise

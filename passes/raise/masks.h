@@ -36,6 +36,8 @@ public:
   static std::optional<ConstantMask> ofCondition(mlir::Value v, bool seen);
 
   bool isZero() const;
+  /// What it has wherever it is not zero, if that is one number.
+  std::optional<float> number() const;
   /// Whether it hides nothing but what comes later, which a causal attention hides in any case.
   bool seesTriangle(int64_t queries, int64_t keys) const;
   /// Where it lets each query see the keys of a band, of which there are some for each, and hides all others: a sliding window.
@@ -69,7 +71,8 @@ mlir::Value narrowed(mlir::Value v, nn::Build b);
 /// A mask of rank 4 taken apart: the band of keys that it lets each query see whatever the data says, and what else it says.
 struct MaskParts {
   std::optional<Band> band;
-  mlir::Value rest; ///< of rank 4, as narrow as what it is made of; null: nothing
+  mlir::Value rest;            ///< of rank 4, as narrow as what it is made of; null: nothing
+  std::optional<float> number; ///< by which both hide; none where it is not one, or the mask does more than hide
 };
 /// Such as a causal triangle or a sliding window, and the padding of samples. Without a band `rest` is the mask itself. What is made for it
 /// stands after the mask.

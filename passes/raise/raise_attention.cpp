@@ -285,7 +285,7 @@ LogicalResult raiseAttention(MatMulOp op, PatternRewriter &r) {
   auto attention =
       r.create<AttentionOp>(b.loc, shaped(q, qs), shaped(k, ks), shaped(v, vs), mask, bias, sink, r.getF32FloatAttr(float(scale)),
                             /*causal=*/r.getBoolAttr(false), /*bshd=*/r.getBoolAttr(false), /*packed_kv_heads=*/IntegerAttr(),
-                            /*band=*/DenseI64ArrayAttr(), softcap);
+                            /*band=*/DenseI64ArrayAttr(), softcap, /*beyond=*/FloatAttr());
   return r.replaceOp(op, b.reshape(attention.getResult(), shapeOf(op))), success();
 }
 

@@ -95,14 +95,14 @@ void Lowering::lowerJoin(nn::JoinRowsOp op) {
 void Lowering::lowerAttention(nn::AttentionOp op) {
   make<AttentionStep>(named(op, "attention"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
                       attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr(),
-                      op.getBias() ? b.getI64IntegerAttr(1) : IntegerAttr());
+                      op.getBias() ? b.getI64IntegerAttr(1) : IntegerAttr(), op.getBeyond().has_value());
 }
 void Lowering::lowerAttentionGrad(nn::AttentionGradOp op) {
   IntegerAttr parts;
   if (op.getBias()) parts = b.getI64IntegerAttr(cast<RankedTensorType>(op.getGradients().back().getType()).getDimSize(0));
   make<AttentionGradStep>(named(op, "attention_grad"), at(op.getOperands()), at(op.getResults()), op.getQ().getType().getElementType(),
-                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr(),
-                          parts);
+                          attentionSizes(op), op.getScale(), op.getCausal(), op.getBandAttr(), maskShape(op, b), op.getSoftcapAttr(), parts,
+                          op.getBeyond().has_value());
 }
 
 void Lowering::lowerPack(state::PackOp op) {

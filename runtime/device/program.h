@@ -56,6 +56,7 @@ struct AttentionShape {
   plan::DType dtype = plan::F32; // of all but mask and lse
   float softcap = 0;             // 0: scores are not capped
   int64_t biasParts = 0;         // 0: no bias
+  bool beyond = false;           // rows that see nothing but what is hidden weigh the keys outside of first to last, too
 };
 template <typename Place> struct AttentionOf : AttentionShape {
   Place q, k, v, mask; // the mask: an empty place if there is none

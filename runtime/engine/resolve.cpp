@@ -180,6 +180,7 @@ private:
     call.dim = static_cast<int64_t>(p.dim());
     call.scale = p.scale();
     call.softcap = p.softcap();
+    call.beyond = p.beyond();
     call.biasParts = static_cast<int64_t>(p.bias_parts());
     if (call.biasParts > 0) call.bias = place(step.reads(p.mask_shape_size() == 4 ? 4 : 3));
     auto [first, last] = plan::seenKeys(p);

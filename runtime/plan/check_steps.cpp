@@ -114,6 +114,8 @@ struct StepChecker : StepOperands {
     if (!std::isfinite(call.softcap()) || call.softcap() < 0)
       throw Error(what + " caps its scores at " + std::to_string(call.softcap()) + "; expected a number above 0, or 0 for none");
     if (call.has_band()) band(call);
+    if (call.beyond() && call.mask_shape_size() == 0)
+      throw Error(what + " has rows that weigh what is hidden from them (beyond), but no mask that hides keys; expected both or neither");
     uint64_t rows = product({call.batch(), call.heads(), call.q_len()}), element = bytesOf(call.dtype());
     AttentionBytes bytes{product({rows, call.dim(), element}), product({call.batch(), call.kv_heads(), call.kv_len(), call.dim(), element}),
                          product({rows, 4}), product({call.heads(), call.q_len(), call.kv_len(), 4})};

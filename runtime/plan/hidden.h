@@ -1,11 +1,17 @@
-// Which rows of attention see nothing: the compiler and every device ask here, so that they agree.
+// What attention and its gradient do with rows that see nothing but what is hidden: the compiler and every device ask here, so that they agree.
 #pragma once
 
 namespace zero::plan {
 
-// A row whose log of the sum of exponentials is below this sees nothing but keys that its mask hides by a large finite number, as a row of
-// padding in front of a sample does. f32 cannot hold that number and the log of how many keys there are together, so that in the gradient
-// each key would weigh as much as all of them: such a row passes no gradient on. Real scores are never as low.
+// Where no score of a row is as high as this, masks hide all that it sees by finite numbers, as before a sample that is padded in front.
+// f32 does not hold a score beside such a number, so that a softmax weighs all of these keys alike, and its gradient is what equal weights
+// give.
 inline constexpr float kHidden = -1e5f;
+
+// Nor does it hold beside it the log of how many keys there are. In place of the log of the sum of exponentials such a row has this, from
+// which the gradient takes the weight of each; -inf has the weight 0.
+inline constexpr float kHiddenKey = 0x1p100f;
+inline constexpr float lseOfHidden(float keys) { return -kHiddenKey * keys; }
+inline constexpr float weightOfHidden(float lse) { return kHiddenKey / -lse; }
 
 } // namespace zero::plan

@@ -10,6 +10,7 @@
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/device/devices.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/hidden.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>
 #include <bit>
@@ -430,17 +431,20 @@ struct Case {
   std::optional<std::array<int64_t, 2>> band = {};
   float softcap = 0;
   int64_t biasParts = 0; // 0: no bias
+  bool beyond = false;
 
   // Query i sees keys i + first to i + last.
   int64_t first() const { return band ? (*band)[0] : -qLen; }
   int64_t last() const { return std::min(causal ? kvLen - qLen : kvLen, band ? (*band)[1] : kvLen); }
 };
 
+constexpr float kLowest = std::numeric_limits<float>::lowest(); // by which models hide
+
 struct Reference {
   std::vector<double> out, lse, dq, dk, dv, dbias;
 };
 
-// Everything in double, directly from the definition.
+// Everything in double, directly from the definition, but for masks: they are added in f32, which does not hold a score beside a low one.
 Reference reference(const Case &s, float scale, const std::vector<float> &q, const std::vector<float> &k, const std::vector<float> &v,
                     const std::vector<float> &mask, const std::vector<float> &bias, const std::vector<float> &dout) {
   Reference r{std::vector<double>(q.size()), std::vector<double>(static_cast<size_t>(s.batch * s.heads * s.qLen)),
@@ -466,14 +470,14 @@ Reference reference(const Case &s, float scale, const std::vector<float> &q, con
             int64_t index = 0;
             const int64_t at[4] = {b, h, i, j};
             for (int x = 0; x < 4; ++x) index = index * s.mask[x] + (s.mask[x] == 1 ? 0 : at[x]);
-            score += mask[static_cast<size_t>(index)];
+            score = float(score) + mask[static_cast<size_t>(index)];
           }
-          if (j < i + s.first() || j > i + s.last()) score = -INFINITY;
+          if (j < i + s.first() || j > i + s.last()) score = s.beyond ? kLowest : -INFINITY;
           p[static_cast<size_t>(j)] = score;
           max = std::max(max, score);
         }
         for (double &x : p) sum += x = max == -INFINITY ? 0 : std::exp(x - max);
-        r.lse[qi / s.dim] = sum == 0 ? -INFINITY : max + std::log(sum);
+        r.lse[qi / s.dim] = sum == 0 ? -INFINITY : max < plan::kHidden ? plan::lseOfHidden(float(sum)) : max + std::log(sum);
         for (int64_t j = 0; j < s.kvLen; ++j) {
           if (sum > 0) p[j] /= sum;
           for (int64_t d = 0; d < s.dim; ++d) {
@@ -535,7 +539,7 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
   call.q = q.data(), call.k = k.data(), call.v = v.data(), call.mask = mask.empty() ? nullptr : mask.data();
   call.out = out.data(), call.lse = lse.data();
   call.batch = s.batch, call.heads = s.heads, call.kvHeads = s.kvHeads, call.qLen = s.qLen, call.kvLen = s.kvLen, call.dim = s.dim;
-  call.scale = scale, call.softcap = s.softcap, call.first = s.first(), call.last = s.last();
+  call.scale = scale, call.softcap = s.softcap, call.first = s.first(), call.last = s.last(), call.beyond = s.beyond;
   Executor executor(2, way);
   executor.prepare({{s.dim, s.kvLen, s.qLen, type != plan::F32}});
   auto inHalf = [&]<typename Half>(Half) {
@@ -556,7 +560,12 @@ void checkAttention(const Case &s, const std::vector<float> *givenMask = nullptr
     executor.attentionGrad({call, dout.data(), dq.data(), dk.data(), dv.data(), dbias.data()});
   }
   Reference expected = reference(s, scale, q, k, v, mask, bias, dout);
-  double tolerance = 5e-6 * s.largest; // an f32 score is off by its size times 2^-24, which the exponential passes on
+  double tolerance = 5e-6 * s.largest;    // an f32 score is off by its size times 2^-24, which the exponential passes on
+  for (size_t i = 0; i < lse.size(); ++i) // which says how many keys a row weighs
+    if (std::isfinite(expected.lse[i]) && expected.lse[i] < plan::kHidden) {
+      ASSERT_EQ(lse[i], float(expected.lse[i])) << "lse " << i;
+      lse[i] = 0, expected.lse[i] = 0;
+    }
   expectClose(lse, expected.lse, "lse", tolerance);
   if (type != plan::F32)
     tolerance += type == plan::BF16 ? 1.0 / 128 : 1.0 / 1024; // the results' rounding, and the output's in its gradient
@@ -652,6 +661,39 @@ TEST(Attention, Bf16AndF16) {
     checkAttention(s, nullptr, plan::F16);
   }
 }
+// Samples padded in front: their first rows see nothing but what the mask hides. Of sample 0 a block of rows and more, of sample 1 all, of
+// others few.
+struct Padded {
+  Case attention;
+  std::vector<float> mask;
+};
+std::vector<Padded> padded() {
+  std::vector<Padded> cases;
+  for (Case s : {Case{3, 2, 2, 150, 150, 16, true, {3, 1, 1, 150}}, Case{2, 4, 2, 70, 1100, 8, false, {2, 1, 1, 1100}},
+                 Case{1, 2, 1, 700, 700, 24, true, {1, 1, 1, 700}}, Case{2, 2, 1, 90, 90, 16, true, {2, 1, 90, 90}},
+                 inWindow(300, 300, {-20, 0}, false, {1, 1, 1, 300}), inWindow(130, 700, {-9, 300}, false, {1, 2, 1, 700})})
+    for (float low : {kLowest, -1e9f})
+      for (bool beyond : {false, true}) {
+        if (beyond && (low != kLowest || (s.first() < -s.qLen + 1 && s.last() > s.kvLen - 2))) continue; // keys are all within bounds
+        s.beyond = beyond, s.softcap = low == kLowest ? 0 : 5, s.biasParts = s.batch == 2 ? 1 : 0;
+        const int64_t before[] = {100, s.kvLen, 3};
+        std::vector<float> mask;
+        for (int64_t b = 0; b < s.mask[0]; ++b)
+          for (int64_t line = 0; line < s.mask[1] * s.mask[2]; ++line)
+            for (int64_t j = 0; j < s.kvLen; ++j) mask.push_back(j < std::min(before[b], s.kvLen - (b != 1)) ? low : 0);
+        mask[2] = -INFINITY; // for all rows
+        cases.push_back({s, mask});
+      }
+  return cases;
+}
+TEST(Attention, RowsThatSeeNothingButWhatIsHidden) {
+  for (const auto &[s, mask] : padded()) {
+    SCOPED_TRACE(std::to_string(s.qLen) + " x " + std::to_string(s.kvLen) + (s.beyond ? " and beyond" : "") + (s.softcap ? " capped" : ""));
+    checkAttention(s, &mask);
+    for (HalfProducts::Way way : HalfProducts::ways()) checkAttention(s, &mask, plan::BF16, way);
+    checkAttention(s, &mask, plan::F16);
+  }
+}
 TEST(Attention, NotANumberStaysVisible) {
   std::vector<float> q(16 * 8, 1.0f), k = q, v = q, out(q.size()), lse(16);
   q[8 * 3] = NAN;
@@ -667,6 +709,7 @@ TEST(Attention, SameBitsWithAnyNumberOfThreads) {
   std::vector<Case> cases{{1, 2, 1, 300, 300, 24, true, {}}, {1, 3, 3, 130, 700, 16, false, {1, 1, 130, 700}},
                           {2, 4, 2, 100, 90, 8, true, {}},   {2, 8, 4, 70, 200, 16, true, {}},
                           inWindow(700, 700, {-300, 0}),     inWindow(130, 700, {-9, 300}, false, {1, 1, 130, 700})};
+  cases.push_back(cases.back()), cases.back().beyond = true; // some rows see nothing but what is hidden
   for (const Case &s : biased())
     if (s.mask.empty()) cases.push_back(s);
   for (const Case &s : cases) {
@@ -675,11 +718,12 @@ TEST(Attention, SameBitsWithAnyNumberOfThreads) {
     auto q = randomFloats(queries, 1), k = randomFloats(keys, 2), v = randomFloats(keys, 3), dout = randomFloats(queries, 4);
     auto mask = randomFloats(static_cast<size_t>(s.qLen * s.kvLen), 5),
          bias = randomFloats(static_cast<size_t>(s.heads * s.qLen * s.kvLen), 6);
+    if (s.beyond) std::fill_n(mask.begin() + 30 * s.kvLen, 70 * s.kvLen, kLowest);
     std::vector<std::vector<float>> first;
     for (int threads : {1, 2, 3, 8, 17}) {
       std::vector<float> out(queries), lse(queries / s.dim), dq(queries), dk(keys), dv(keys);
       AttentionShape shape{s.batch, s.heads, s.kvHeads, s.qLen, s.kvLen, s.dim, 0.25f, s.first(), s.last(), {0, 0, s.kvLen, 1}};
-      shape.softcap = s.softcap, shape.biasParts = s.biasParts;
+      shape.softcap = s.softcap, shape.biasParts = s.biasParts, shape.beyond = s.beyond;
       std::vector<float> dbias(bias.size() * static_cast<size_t>(s.biasParts));
       AttentionCall call{shape,
                          q.data(),

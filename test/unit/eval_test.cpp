@@ -242,6 +242,47 @@ TEST_F(Eval, RandomDoesNotDependOnHowTheBatchIsSplit) {
   EXPECT_LT(dropped, 28);
 }
 
+// Rows 0 and 1 see nothing but what the mask hides: they weigh these keys alike, with `beyond` those after them as well, and pass gradients on.
+TEST_F(Eval, AttentionOfWhatIsHidden) {
+  const int N = 3, D = 2;
+  const float low = std::numeric_limits<float>::lowest();
+  Tensor q = random({1, 1, N, D}, f64(), 1), k = random({1, 1, N, D}, f64(), 2), v = random({1, 1, N, D}, f64(), 3),
+         dout = random({1, 1, N, D}, f64(), 4), mask = tensor({1, 1, 1, N}, f32(), {low, low, 0});
+  for (bool beyond : {false, true}) {
+    std::string attributes = std::string("{scale = 0.5 : f32, causal = true") + (beyond ? ", beyond = 0xFF7FFFFF : f32}" : "}");
+    std::string x = "tensor<1x1x3x2xf64>", lse = "tensor<1x1x3xf64>", types = x + ", " + x + ", " + x + ", tensor<1x1x1x3xf32>";
+    auto results = run("func.func @f(%q: " + x + ", %k: " + x + ", %v: " + x + ", %m: tensor<1x1x1x3xf32>, %d: " + x + ") -> (" + x + ", " + x +
+                           ", " + x + ", " + x + ") {\n%y, %lse = nn.attention %q, %k, %v mask %m " + attributes + " : (" + types + ") -> (" + x +
+                           ", " + lse + ")\n%dq, %dk, %dv = nn.attention_grad %q, %k, %v mask %m, %y, %lse, %d " + attributes + " : (" + types +
+                           ", " + x + ", " + lse + ", " + x + ") -> (" + x + ", " + x + ", " + x + ")\nreturn %y, %dq, %dk, %dv : " + x + ", " +
+                           x + ", " + x + ", " + x + "\n}",
+                       {q, k, v, mask, dout});
+    ASSERT_TRUE(succeeded(results)) << diagnostics;
+    std::vector<double> y(N * D), dq(N * D), dk(N * D), dv(N * D);
+    for (int i = 0; i < N; ++i) {
+      std::vector<double> p(N, 0.0), dp(N, 0.0);
+      int weighed = i == 2 ? 1 : beyond ? N : i + 1; // row 2 sees key 2
+      for (int j = 0; j < N; ++j) p[j] = (i == 2 ? j == 2 : j < weighed) ? 1.0 / weighed : 0;
+      double mean = 0;
+      for (int j = 0; j < N; ++j)
+        for (int d = 0; d < D; ++d) {
+          dp[j] += dout.at(i * D + d) * v.at(j * D + d);
+          y[i * D + d] += p[j] * v.at(j * D + d);
+          dv[j * D + d] += p[j] * dout.at(i * D + d);
+        }
+      for (int j = 0; j < N; ++j) mean += p[j] * dp[j];
+      for (int j = 0; j < N; ++j)
+        for (int d = 0; d < D; ++d) {
+          dq[i * D + d] += 0.5 * p[j] * (dp[j] - mean) * k.at(j * D + d);
+          dk[j * D + d] += 0.5 * p[j] * (dp[j] - mean) * q.at(i * D + d);
+        }
+    }
+    const std::vector<double> *wanted[] = {&y, &dq, &dk, &dv};
+    for (int r = 0; r < 4; ++r)
+      for (int i = 0; i < N * D; ++i) EXPECT_NEAR((*results)[r].at(i), (*wanted[r])[i], 1e-7) << "result " << r << " at " << i;
+  }
+}
+
 TEST_F(Eval, AttentionIsItsFormula) {
   // Two query heads per key head, four queries over five keys, causal, with a mask that blinds one row.
   const int B = 2, H = 4, G = 2, T = 4, S = 5, D = 3;

@@ -432,6 +432,12 @@ TEST(Validate, RefusesEveryKindOfDamage) {
        "bucket 0 'layer' runs along axis 1; expected ascending indices of the plan's 1 axes"},
       {[](Plan &p) { stepOf(p, kGather)->mutable_collective()->add_axes(7); }, "runs along axis 7"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->set_softcap(-1); }, "caps its scores at -1"},
+      {[](Plan &p) {
+         stepOf(p, kAttention)->mutable_attention()->clear_mask_shape();
+         stepOf(p, kAttention)->mutable_reads()->DeleteSubrange(3, 1);
+         stepOf(p, kAttention)->mutable_attention()->set_beyond(true);
+       },
+       "(beyond), but no mask that hides keys"},
       {[](Plan &p) { stepOf(p, kAttention)->mutable_attention()->mutable_band()->set_first(1); },
        "'attention' of program 'step' has queries that see keys from 1 to 0 after their own position"},
       {[](Plan &p) {

@@ -21,6 +21,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
     return reject(loc, "nn.attention: q ", q, ", k ", k, ", v ", v, " do not fit together");
   if (auto band = a.getBand(); band && (band->size() != 2 || (*band)[0] > (*band)[1]))
     return reject(loc, "nn.attention: a band is two distances from a query's position: to the first and to the last key that it sees");
+  if (auto beyond = a.getBeyond(); beyond && (!a.getMask() || !(beyond->convertToFloat() < plan::kHidden) || !beyond->isFinite()))
+    return reject(loc, "nn.attention: beyond is a finite number that hides keys, below ", plan::kHidden, ", as the mask beside it does");
   if (auto cap = a.getSoftcap(); cap && !(cap->convertToDouble() > 0)) return reject(loc, "nn.attention: a softcap is larger than zero");
   if (a.getMask()) {
     auto mask = typeOf(a.getMask());
@@ -71,7 +73,7 @@ LogicalResult AttentionOp::differentiate(OpBuilder &b, ValueRange d, Gradients &
   }
   auto grad =
       b.create<AttentionGradOp>(getLoc(), types, getQ(), getK(), getV(), getMask(), getBias(), getResult(), getLse(), d[0], getScaleAttr(),
-                                getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr(), getSoftcapAttr());
+                                getCausalAttr(), getBshdAttr(), getPackedKvHeadsAttr(), getBandAttr(), getSoftcapAttr(), getBeyondAttr());
   auto gradients = grad.getGradients();
   Build build{b, getLoc()};
   if (getBias()) {
@@ -99,6 +101,7 @@ template <typename Op> FailureOr<SmallVector<Type>> forwardTypes(Op op) {
   properties.packed_kv_heads = op.getPackedKvHeadsAttr();
   properties.band = op.getBandAttr();
   properties.softcap = op.getSoftcapAttr();
+  properties.beyond = op.getBeyondAttr();
   properties.operandSegmentSizes = {1, 1, 1, bool(op.getMask()), bool(op.getBias()), 0};
   if (failed(AttentionOp::inferReturnTypes(op.getContext(), op.getLoc(), operands, nullptr, OpaqueProperties(&properties), {}, types)))
     return failure();
@@ -153,12 +156,13 @@ template <typename T> struct Attention {
   Tensor mask, bias; ///< in T, or without elements
   std::optional<ArrayRef<int64_t>> band;
   bool masked, biased, causal, bshd;
-  double scale, softcap; ///< softcap: 0 where there is none
+  double scale, softcap, beyond; ///< softcap: 0 where there is none; beyond: what keys outside of the bounds have for a score
 
   template <typename Op>
   Attention(Op op, Operands in)
       : band(op.getBand()), masked(bool(op.getMask())), biased(bool(op.getBias())), causal(op.getCausal()), bshd(op.getBshd()),
-        scale(op.getScale().convertToDouble()), softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0) {
+        scale(op.getScale().convertToDouble()), softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0),
+        beyond(op.getBeyond() ? op.getBeyond()->convertToDouble() : -INFINITY) {
     AttentionSizes sizes = sizesOf(op);
     batch = sizes.batch, heads = sizes.heads, queries = sizes.queries, dim = sizes.dim, groups = heads / sizes.keyHeads, keys = sizes.keys;
     bool packed = op.getPackedKvHeads().has_value();
@@ -188,26 +192,28 @@ template <typename T> struct Attention {
     return sum;
   }
 
-  /// Scores of one query over all keys; what is not seen is -inf. `slopes`: of the cap.
+  /// Scores of one query over all keys. `slopes`: of the cap.
   void scores(int64_t b, int64_t h, int64_t i, std::vector<double> &out, std::vector<double> *slopes = nullptr) const {
     out.resize(keys);
     if (slopes) slopes->assign(keys, 1.0);
     const T *query = q + queryRow(b, h, i) * dim;
     int64_t first = band ? i + (*band)[0] : 0, last = std::min(causal ? i + keys - queries : keys - 1, band ? i + (*band)[1] : keys - 1);
-    for (int64_t j = 0; j < keys; ++j) out[j] = first <= j && j <= last ? scale * dot(query, k + keyRow(b, h, j) * dim, dim) : -INFINITY;
+    for (int64_t j = 0; j < keys; ++j) out[j] = scale * dot(query, k + keyRow(b, h, j) * dim, dim);
     for (int64_t j = 0; j < keys && softcap > 0; ++j) {
-      if (out[j] == -INFINITY) continue;
       double t = std::tanh(out[j] / softcap);
       out[j] = softcap * t;
       if (slopes) (*slopes)[j] = 1 - t * t;
     }
     const T *learnt = biased ? bias.template data<T>().data() + biasRow(h, i) : nullptr;
     for (int64_t j = 0; j < keys && biased; ++j) out[j] += learnt[j];
-    if (!masked) return;
-    auto shape = mask.shape();
-    auto at = [&](int d, int64_t index) { return shape[d] == 1 ? 0 : index; };
-    const T *line = mask.template data<T>().data() + ((at(0, b) * shape[1] + at(1, h)) * shape[2] + at(2, i)) * shape[3];
-    for (int64_t j = 0; j < keys; ++j) out[j] += line[at(3, j)];
+    if (masked) {
+      auto shape = mask.shape();
+      auto at = [&](int d, int64_t index) { return shape[d] == 1 ? 0 : index; };
+      const T *line = mask.template data<T>().data() + ((at(0, b) * shape[1] + at(1, h)) * shape[2] + at(2, i)) * shape[3];
+      for (int64_t j = 0; j < keys; ++j) out[j] += line[at(3, j)];
+    }
+    for (int64_t j = 0; j < keys; ++j)
+      if (j < first || j > last) out[j] = beyond;
   }
 };
 
@@ -231,14 +237,15 @@ LogicalResult AttentionOp::evaluate(Operands in, Results out) {
             lse[row] = T(-INFINITY);
             continue;
           }
-          for (double &s : p) total += s = std::exp(s - peak);
+          bool hidden = peak < plan::kHidden;
+          for (double &s : p) total += s = hidden ? s > -INFINITY : std::exp(s - peak);
           total += std::exp(sunk - peak);
           sum.assign(a.dim, 0.0);
           for (int64_t j = 0; j < a.keys; ++j)
             if (const T *value = a.v + a.valueRow(b, h, j) * a.dim; p[j] != 0)
               for (int64_t d = 0; d < a.dim; ++d) sum[d] += p[j] * value[d];
           for (int64_t d = 0; d < a.dim; ++d) y[row * a.dim + d] = T(sum[d] / total);
-          lse[row] = T(peak + std::log(total));
+          lse[row] = T(hidden ? plan::lseOfHidden(float(total)) : peak + std::log(total));
         }
     return success();
   });
@@ -260,12 +267,12 @@ void evaluateGradients(const Attention<T> &a, const T *lse, const T *dy, llvm::f
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.queries; ++i) {
         int64_t row = a.resultRow(b, h, i), query = a.queryRow(b, h, i) * a.dim;
-        if (double(lse[row]) < plan::kHidden) continue;
+        bool hidden = double(lse[row]) < plan::kHidden;
         a.scores(b, h, i, p, &slopes);
         const T *g = dy + row * a.dim;
         double delta = mean(row), *dbias = a.biased ? biases + b / samples * a.bias.size() + a.biasRow(h, i) : nullptr;
         for (int64_t j = 0; j < a.keys; ++j) {
-          double weight = std::exp(p[j] - double(lse[row]));
+          double weight = hidden ? (p[j] > -INFINITY) * plan::weightOfHidden(float(lse[row])) : std::exp(p[j] - double(lse[row]));
           if (weight == 0) continue;
           int64_t key = a.keyRow(b, h, j) * a.dim, value = a.valueRow(b, h, j) * a.dim;
           double ds = weight * (a.dot(g, a.v + value, a.dim) - delta);

@@ -2,6 +2,7 @@
 #include "runtime/device/cpu/attention_products.h"
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/plan/error.h"
+#include "runtime/plan/hidden.h"
 #include <algorithm>
 #include <limits>
 
@@ -48,6 +49,14 @@ KeyRange seenKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_
   return {begin, std::max(end - begin, int64_t(0))};
 }
 
+KeyRange weighedKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys) {
+  return call.beyond ? KeyRange{0, keys} : seenKeys(call, query, rows, key, keys);
+}
+
+int64_t hiddenRows(const float *sums, int64_t rows) {
+  return std::count_if(sums, sums + rows, [](float sum) { return sum < plan::kHidden; });
+}
+
 Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t head, int64_t query, int64_t rows, int64_t key,
             int64_t columns) {
   TileMask mask{};
@@ -58,7 +67,8 @@ Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t hea
   TileMask bias{};
   if (call.bias) bias = {static_cast<const float *>(call.bias) + (head * call.qLen + query) * call.kvLen + key, call.kvLen, 1};
   int64_t ld = (columns + kVector - 1) / kVector * kVector;
-  return {scores, rows, columns, ld, call.scale, call.softcap, mask, bias, query + call.first - key, query + call.last + 1 - key};
+  return {scores,     rows, columns, ld, call.scale, call.softcap, mask, bias, query + call.first - key, query + call.last + 1 - key,
+          call.beyond};
 }
 
 namespace {
@@ -80,20 +90,34 @@ template <typename T, typename Products> void forward(ThreadPool &pool, Attentio
     float *out = sumsOf(result, thread.sums.data()), *max = thread.max.data(), *sum = thread.sum.data();
     std::fill_n(max, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(sum, rows, 0.0f);
+    auto overTiles = [&](KeyRange keys, auto &&tileOf) {
+      for (int64_t key = keys.begin, end = keys.begin + keys.columns, columns; key < end; key += columns) {
+        columns = std::min(kKeyBlock, end - key);
+        tileOf(tileAt(call, thread.scores.data(), batch, head, query, rows, key, columns), key);
+      }
+    };
+    auto addValues = [&](const Tile &tile, int64_t key, bool toOthers) {
+      const auto *values = Products::rowsOf(v + (keyRow + key) * dim, tile.columns, dim, thread.values);
+      const auto *weights = Products::tileOf(thread.scores, rows, tile.columns, tile.ld, thread.rounded);
+      Products::multiply(false, false, rows, dim, tile.columns, weights, tile.ld, values, dim, toOthers, out, dim, thread);
+    };
     bool first = true;
-    KeyRange seen = seenKeys(call, query, rows, 0, call.kvLen);
-    for (int64_t key = seen.begin, end = seen.begin + seen.columns, columns; key < end; key += columns) {
-      columns = std::min(kKeyBlock, end - key);
-      Tile tile = tileAt(call, thread.scores.data(), batch, head, query, rows, key, columns);
-      const auto *keys = Products::rowsOf(k + (keyRow + key) * dim, columns, dim, thread.keys);
-      Products::multiply(false, true, rows, columns, dim, queries, dim, keys, dim, false, tile.scores, tile.ld, thread);
+    overTiles(seenKeys(call, query, rows, 0, call.kvLen), [&](const Tile &tile, int64_t key) {
+      const auto *keys = Products::rowsOf(k + (keyRow + key) * dim, tile.columns, dim, thread.keys);
+      Products::multiply(false, true, rows, tile.columns, dim, queries, dim, keys, dim, false, tile.scores, tile.ld, thread);
       loops.softmaxTile(tile, max, sum, out, dim, first);
-      const auto *values = Products::rowsOf(v + (keyRow + key) * dim, columns, dim, thread.values);
-      const auto *weights = Products::tileOf(thread.scores, rows, columns, tile.ld, thread.rounded);
-      Products::multiply(false, false, rows, dim, columns, weights, tile.ld, values, dim, !first, out, dim, thread);
+      addValues(tile, key, !first);
       first = false;
-    }
+    });
     if (first) std::fill_n(out, rows * dim, 0.0f);
+    if (call.mask && hiddenRows(max, rows) > 0) { // rows that see nothing but hidden keys begin again
+      for (int64_t i = 0; i < rows; ++i)
+        if (hiddenRows(max + i, 1)) sum[i] = 0, std::fill_n(out + i * dim, dim, 0.0f);
+      overTiles(weighedKeys(call, query, rows, 0, call.kvLen), [&](const Tile &tile, int64_t key) {
+        loops.hiddenTile(tile, max, sum);
+        addValues(tile, key, true);
+      });
+    }
     loops.finishRows(rows, dim, max, sum, out, static_cast<float *>(call.lse) + row);
     finishSums(out, result, rows, dim);
   });

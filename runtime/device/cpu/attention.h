@@ -71,6 +71,11 @@ struct KeyRange {
 };
 KeyRange seenKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys);
 
+// And which of them rows weigh that see nothing but what is hidden (runtime/plan/hidden.h).
+KeyRange weighedKeys(const AttentionCall &call, int64_t query, int64_t rows, int64_t key, int64_t keys);
+// Of how many rows with these largest scores, or logs of sums, that is so.
+int64_t hiddenRows(const float *sums, int64_t rows);
+
 // The tile of these queries and of the keys from `key` on.
 Tile tileAt(const AttentionCall &call, float *scores, int64_t batch, int64_t head, int64_t query, int64_t rows, int64_t key,
             int64_t columns);

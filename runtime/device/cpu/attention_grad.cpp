@@ -52,25 +52,30 @@ template <typename T, typename Products> struct HeadGrad {
       const auto *v = Products::rowsOf(at(call.v, keyRow + key), keys, dim, thread.values);
       for (int64_t query = queryBegin; query < queryEnd; query += kQueryBlock) {
         int64_t rows = std::min(kQueryBlock, queryEnd - query);
-        auto [begin, columns] = seenKeys(call, query, rows, key, keys);
-        if (columns == 0) continue;
-        Tile tile = tileAt(call, probabilities, batch, head, query, rows, key + begin, columns);
-        const auto *qBlock = Products::rowsOf(q + query * dim, rows, dim, thread.queries);
-        const auto *doutBlock = Products::rowsOf(dout + query * dim, rows, dim, thread.douts);
-        Products::multiply(false, true, rows, columns, dim, qBlock, dim, k + begin * dim, dim, false, tile.scores, tile.ld, thread);
-        Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v + begin * dim, dim, false, dscores, tile.ld, thread);
-        float *dbias = grad.dbias && parts & Queries ? biasRows(grad, batch, head, query) + key + begin : nullptr;
-        loops.gradTile(tile, dscores, lse + query, delta + query, dbias);
-        const auto *dS = Products::tileOf(thread.dscores, rows, columns, tile.ld, thread.roundedGrads);
-        if (parts & Keys) {
-          int64_t first = (key - keyBegin + begin) * dim;
-          const auto *p = Products::tileOf(thread.scores, rows, columns, tile.ld, thread.rounded);
-          Products::multiply(true, false, columns, dim, rows, p, tile.ld, doutBlock, dim, true, dv + first, dim, thread);
-          Products::multiply(true, false, columns, dim, rows, dS, tile.ld, qBlock, dim, true, dk + first, dim, thread);
-        }
-        if (parts & Queries)
-          Products::multiply(false, false, rows, dim, columns, dS, tile.ld, k + begin * dim, dim, true, dq + (query - queryBegin) * dim,
-                             dim, thread);
+        auto add = [&](KeyRange some, auto gradTile) {
+          auto [begin, columns] = some;
+          if (columns == 0) return;
+          Tile tile = tileAt(call, probabilities, batch, head, query, rows, key + begin, columns);
+          const auto *qBlock = Products::rowsOf(q + query * dim, rows, dim, thread.queries);
+          const auto *doutBlock = Products::rowsOf(dout + query * dim, rows, dim, thread.douts);
+          Products::multiply(false, true, rows, columns, dim, qBlock, dim, k + begin * dim, dim, false, tile.scores, tile.ld, thread);
+          Products::multiply(false, true, rows, columns, dim, doutBlock, dim, v + begin * dim, dim, false, dscores, tile.ld, thread);
+          float *dbias = grad.dbias && parts & Queries ? biasRows(grad, batch, head, query) + key + begin : nullptr;
+          gradTile(tile, dscores, lse + query, delta + query, dbias);
+          const auto *dS = Products::tileOf(thread.dscores, rows, columns, tile.ld, thread.roundedGrads);
+          if (parts & Keys) {
+            int64_t first = (key - keyBegin + begin) * dim;
+            const auto *p = Products::tileOf(thread.scores, rows, columns, tile.ld, thread.rounded);
+            Products::multiply(true, false, columns, dim, rows, p, tile.ld, doutBlock, dim, true, dv + first, dim, thread);
+            Products::multiply(true, false, columns, dim, rows, dS, tile.ld, qBlock, dim, true, dk + first, dim, thread);
+          }
+          if (parts & Queries)
+            Products::multiply(false, false, rows, dim, columns, dS, tile.ld, k + begin * dim, dim, true, dq + (query - queryBegin) * dim,
+                               dim, thread);
+        };
+        int64_t hidden = call.mask ? hiddenRows(lse + query, rows) : 0;
+        if (hidden < rows) add(seenKeys(call, query, rows, key, keys), loops.gradTile);
+        if (hidden > 0) add(weighedKeys(call, query, rows, key, keys), loops.hiddenGradTile); // of rows that see nothing but hidden keys
       }
     }
   }

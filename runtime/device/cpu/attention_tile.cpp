@@ -120,6 +120,23 @@ ZERO_INLINE void masked(const Tile &tile, int64_t row, int64_t column, const See
   s = lane < static_cast<int32_t>(seen.first - column) ? Floats{} - kInfinity : s;
 }
 
+// What a row weighs that sees nothing but what is hidden.
+ZERO_INLINE Seen weighedBy(const Tile &tile, int64_t row) {
+  if (!tile.beyond) return seenBy(tile, row);
+  return {0, tile.columns, 0, (tile.columns + kVector - 1) / kVector * kVector};
+}
+
+// 1 where such a row weighs one of sixteen columns, and 0 elsewhere: what it sees it does unless the mask is -inf there.
+ZERO_INLINE void weighed(const Tile &tile, int64_t row, int64_t column, const Seen &seen, const Seen &all, Floats &weights) {
+  Floats hidden{};
+  if (tile.mask.data) add(tile.mask, row, column, tile.columns - column, hidden);
+  const Ints lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  Ints inside = (lane >= static_cast<int32_t>(seen.first - column)) & (lane < static_cast<int32_t>(seen.end - column));
+  Ints there = (lane >= static_cast<int32_t>(all.first - column)) & (lane < static_cast<int32_t>(all.end - column));
+  Ints counts = there & ~(inside & (hidden == -kInfinity));
+  weights = counts ? Floats{} + 1.0f : Floats{};
+}
+
 // Nothing of what is not seen.
 ZERO_INLINE void clearRest(const Tile &tile, const Seen &seen, float *row) {
   std::fill(row, row + seen.from, 0.0f);
@@ -156,12 +173,26 @@ ZERO_INLINE void softmaxRows(const Tile &tile, float *max, float *sum, float *ou
   }
 }
 
+ZERO_INLINE void hiddenRows(const Tile &tile, const float *max, float *sum) {
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    float *scores = tile.scores + row * tile.ld;
+    Seen seen = seenBy(tile, row), all = max[row] < plan::kHidden ? weighedBy(tile, row) : Seen{};
+    Floats total{};
+    for (int64_t c = all.from; c < all.to; c += kVector) {
+      weighed(tile, row, c, seen, all, at(scores + c));
+      total = total + at(scores + c);
+    }
+    clearRest(tile, all, scores);
+    sum[row] += sumOf(total);
+  }
+}
+
 ZERO_INLINE void finish(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   for (int64_t row = 0; row < rows; ++row) {
-    bool empty = max[row] == -kInfinity && sum[row] == 0.0f;
+    bool hidden = max[row] < plan::kHidden, empty = hidden && sum[row] == 0.0f;
     float inverse = empty ? 0.0f : 1.0f / sum[row];
     for (int64_t c = 0; c < dim; ++c) out[row * dim + c] *= inverse;
-    lse[row] = empty ? -kInfinity : max[row] + std::log(sum[row]);
+    lse[row] = empty ? -kInfinity : hidden ? plan::lseOfHidden(sum[row]) : max[row] + std::log(sum[row]);
   }
 }
 
@@ -174,15 +205,21 @@ ZERO_INLINE void addTo(float *sums, int64_t count, const Floats &v) {
   }
 }
 
-ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+// `Hidden`: of rows that see nothing but what is hidden, and else of the others.
+template <bool Hidden> ZERO_INLINE void gradRows(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
   for (int64_t row = 0; row < tile.rows; ++row) {
     float *scores = tile.scores + row * tile.ld, *grads = dscores + row * tile.ld;
-    Seen seen = seenBy(tile, row);
-    if (lse[row] < plan::kHidden) seen = {};
+    Seen inside = seenBy(tile, row), seen = Hidden ? weighedBy(tile, row) : inside;
+    if ((lse[row] < plan::kHidden) != Hidden) seen = {};
     for (int64_t c = seen.from; c < seen.to; c += kVector) {
       Floats s, p, slope;
       masked(tile, row, c, seen, s, slope);
-      exponential(s - lse[row], p);
+      if constexpr (Hidden) {
+        weighed(tile, row, c, inside, seen, p);
+        p = p * plan::weightOfHidden(lse[row]);
+      } else {
+        exponential(s - lse[row], p);
+      }
       at(scores + c) = p;
       // Columns of dscores that are not seen are real numbers (products of real keys), so p = 0 clears them; columns beyond the
       // tile are never read.
@@ -211,11 +248,15 @@ ZERO_INLINE void dots(int64_t rows, int64_t dim, const float *a, const float *b,
 void softmaxBaseline(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
   softmaxRows(tile, max, sum, out, dim, first);
 }
+void hiddenBaseline(const Tile &tile, const float *max, float *sum) { hiddenRows(tile, max, sum); }
 void finishBaseline(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
 void gradBaseline(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
-  gradRows(tile, dscores, lse, delta, dbias);
+  gradRows<false>(tile, dscores, lse, delta, dbias);
+}
+void hiddenGradBaseline(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows<true>(tile, dscores, lse, delta, dbias);
 }
 void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) { dots(rows, dim, a, b, delta); }
 
@@ -223,11 +264,15 @@ void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, flo
 [[gnu::target("arch=x86-64-v3")]] void softmaxV3(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
   softmaxRows(tile, max, sum, out, dim, first);
 }
+[[gnu::target("arch=x86-64-v3")]] void hiddenV3(const Tile &tile, const float *max, float *sum) { hiddenRows(tile, max, sum); }
 [[gnu::target("arch=x86-64-v3")]] void finishV3(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
 [[gnu::target("arch=x86-64-v3")]] void gradV3(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
-  gradRows(tile, dscores, lse, delta, dbias);
+  gradRows<false>(tile, dscores, lse, delta, dbias);
+}
+[[gnu::target("arch=x86-64-v3")]] void hiddenGradV3(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows<true>(tile, dscores, lse, delta, dbias);
 }
 [[gnu::target("arch=x86-64-v3")]] void dotsV3(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
   dots(rows, dim, a, b, delta);
@@ -235,11 +280,15 @@ void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, flo
 [[gnu::target("arch=x86-64-v4")]] void softmaxV4(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first) {
   softmaxRows(tile, max, sum, out, dim, first);
 }
+[[gnu::target("arch=x86-64-v4")]] void hiddenV4(const Tile &tile, const float *max, float *sum) { hiddenRows(tile, max, sum); }
 [[gnu::target("arch=x86-64-v4")]] void finishV4(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse) {
   finish(rows, dim, max, sum, out, lse);
 }
 [[gnu::target("arch=x86-64-v4")]] void gradV4(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
-  gradRows(tile, dscores, lse, delta, dbias);
+  gradRows<false>(tile, dscores, lse, delta, dbias);
+}
+[[gnu::target("arch=x86-64-v4")]] void hiddenGradV4(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias) {
+  gradRows<true>(tile, dscores, lse, delta, dbias);
 }
 [[gnu::target("arch=x86-64-v4")]] void dotsV4(int64_t rows, int64_t dim, const float *a, const float *b, float *delta) {
   dots(rows, dim, a, b, delta);
@@ -249,10 +298,10 @@ void dotsBaseline(int64_t rows, int64_t dim, const float *a, const float *b, flo
 std::vector<TileLoops> runnable() {
   std::vector<TileLoops> found;
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-  if (__builtin_cpu_supports("x86-64-v4")) found.push_back({"x86-64-v4", softmaxV4, finishV4, gradV4, dotsV4});
-  if (__builtin_cpu_supports("x86-64-v3")) found.push_back({"x86-64-v3", softmaxV3, finishV3, gradV3, dotsV3});
+  if (__builtin_cpu_supports("x86-64-v4")) found.push_back({"x86-64-v4", softmaxV4, hiddenV4, finishV4, gradV4, hiddenGradV4, dotsV4});
+  if (__builtin_cpu_supports("x86-64-v3")) found.push_back({"x86-64-v3", softmaxV3, hiddenV3, finishV3, gradV3, hiddenGradV3, dotsV3});
 #endif
-  found.push_back({"baseline", softmaxBaseline, finishBaseline, gradBaseline, dotsBaseline});
+  found.push_back({"baseline", softmaxBaseline, hiddenBaseline, finishBaseline, gradBaseline, hiddenGradBaseline, dotsBaseline});
   return found;
 }
 

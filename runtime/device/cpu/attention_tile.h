@@ -22,6 +22,7 @@ struct Tile {
   TileMask mask, bias;
   // Row r sees columns from first + r and before end + r, of those there are.
   int64_t first, end;
+  bool beyond = false; // rows that see nothing but what is hidden weigh the others, too
 };
 
 // The loops as compiled for one level of x86-64.
@@ -33,13 +34,19 @@ struct TileLoops {
   // `out` [rows x dim] is multiplied by what the change of max asks for, unless this is the first tile.
   void (*softmaxTile)(const Tile &tile, float *max, float *sum, float *out, int64_t dim, bool first);
 
-  // After the last tile: out /= sum; lse = max + log(sum). A row that saw nothing gets zeros and -inf.
+  // For rows whose max is hidden (runtime/plan/hidden.h) after all tiles: scores become 1 where such a row weighs a column and 0 elsewhere,
+  // in other rows everywhere, and the ones are added to its `sum`.
+  void (*hiddenTile)(const Tile &tile, const float *max, float *sum);
+
+  // After the last tile: out /= sum; lse = max + log(sum), or lseOfHidden(sum). A row that saw nothing gets zeros and -inf.
   void (*finishRows)(int64_t rows, int64_t dim, const float *max, const float *sum, float *out, float *lse);
 
   // scores become the probabilities P = exp(scale * score [capped] + bias + mask - lse), and `dscores` (the tile dO · V^T, same layout)
   // becomes scale * P * (dscores - delta), times the slope of the cap. Where `dbias` is not null, P * (dscores - delta) is added to it,
-  // whose rows lie as those of the tile's bias do.
+  // whose rows lie as those of the tile's bias do. Rows that see nothing but what is hidden are hiddenGradTile's, whose P are equal: each
+  // of both leaves zeros in the other's.
   void (*gradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias);
+  void (*hiddenGradTile)(const Tile &tile, float *dscores, const float *lse, const float *delta, float *dbias);
 
   // delta[r] = sum over columns of a[r][c] * b[r][c], rows dense.
   void (*rowDots)(int64_t rows, int64_t dim, const float *a, const float *b, float *delta);

@@ -119,6 +119,15 @@ func.func @f(%q: tensor<1x2x4x8xf32>, %s: tensor<4xf32>) {
 // -----
 
 func.func @f(%q: tensor<1x2x4x8xf32>) {
+  // expected-error @+2 {{beyond is a finite number that hides keys, below -1.000000e+05, as the mask beside it does}}
+  // expected-error @+1 {{failed to infer returned types}}
+  %r:2 = nn.attention %q, %q, %q {beyond = -1.0e9 : f32, causal = true, scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @f(%q: tensor<1x2x4x8xf32>) {
   // expected-error @+2 {{a softcap is larger than zero}}
   // expected-error @+1 {{failed to infer returned types}}
   %r:2 = nn.attention %q, %q, %q {softcap = 0.0 : f32, scale = 1.0 : f32} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)

@@ -320,7 +320,8 @@ func.func @windows(%x: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x
 
 // -----
 // A triangle and the padding that the data says: the triangle is of the positions, the padding one row of a sample, as a conjunction of
-// conditions, the negation of a disjunction, a sum of masks and a choice between them.
+// conditions, the negation of a disjunction, a sum of masks and a choice between them. Where one finite number hides both, rows that see nothing
+// else weigh what is beyond the bounds, too.
 // CHECK-LABEL: @padded
 // CHECK-SAME: %[[REAL:[a-z0-9]+]]: tensor<2x4xi1>, %[[PADDING:[a-z0-9]+]]: tensor<2x1x1x4xf32>
 // CHECK: %[[ROW:.*]] = nn.reshape %[[REAL]] : tensor<2x4xi1> -> tensor<2x1x1x4xi1>
@@ -328,8 +329,8 @@ func.func @windows(%x: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x
 // CHECK: %[[LONG:.*]] = nn.not %{{.*}} : tensor<2x1x1x4xi1>
 // CHECK: %[[NEGATED:.*]] = nn.select %[[LONG]], %{{.*}}, %{{.*}} : tensor<2x1x1x4xi1>, tensor<2x1x1x4xf32>
 // CHECK: %[[CHOSEN:.*]] = nn.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<2x1x1x4xi1>, tensor<2x1x1x4xf32>
-// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[SHORT]] {causal = true, scale = 1.000000e+00 : f32}
-// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[NEGATED]] {band = array<i64: -1, 0>, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[SHORT]] {beyond = -3.40282347E+38 : f32, causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[NEGATED]] {band = array<i64: -1, 0>, beyond = -3.40282347E+38 : f32, scale = 1.000000e+00 : f32}
 // CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[PADDING]] {causal = true, scale = 1.000000e+00 : f32}
 // CHECK: nn.attention %arg0, %arg0, %arg0 mask %[[CHOSEN]] {causal = true, scale = 1.000000e+00 : f32}
 !x = tensor<2x2x4x8xf32>
@@ -358,6 +359,34 @@ func.func @padded(%x: !x, %real: tensor<2x4xi1>, %padding: tensor<2x1x1x4xf32>) 
   %y2, %l2 = nn.attention %x, %x, %x mask %sum {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
   %y3, %l3 = nn.attention %x, %x, %x mask %choice {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x4xf32>)
   return %y0, %y1, %y2, %y3 : !x, !x, !x, !x
+}
+
+// -----
+// One number after the other hides what is beyond, the same or another; -inf hides for good.
+// CHECK-LABEL: @beyond
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{[^ ]*}} {beyond = -1.000000e+09 : f32, causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{[^ ]*}} {causal = true, scale = 1.000000e+00 : f32}
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{[^ ]*}} {causal = true, scale = 1.000000e+00 : f32}
+!x = tensor<2x2x3x8xf32>
+!c = tensor<2x1x3x3xi1>
+!m = tensor<2x1x3x3xf32>
+func.func @beyond(%x: !x, %real: tensor<2x3xi1>) -> (!x, !x, !x) {
+  %zero = nn.constant dense<0.0> : !m
+  %low = nn.constant dense<-1.0e9> : !m
+  %lower = nn.constant dense<-1.0e30> : !m
+  %never = nn.constant dense<0xFF800000> : !m
+  %triangle = nn.constant dense<[[[[true, false, false], [true, true, false], [true, true, true]]]]> : tensor<1x1x3x3xi1>
+  %t = nn.broadcast %triangle dims [0, 1, 2, 3] : tensor<1x1x3x3xi1> -> !c
+  %r = nn.broadcast %real dims [0, 3] : tensor<2x3xi1> -> !c
+  %hidden = nn.select %t, %zero, %low : !c, !m
+  %same = nn.select %r, %hidden, %low : !c, !m
+  %other = nn.select %r, %hidden, %lower : !c, !m
+  %both = nn.and %t, %r : !c
+  %infinite = nn.select %both, %zero, %never : !c, !m
+  %y0, %l0 = nn.attention %x, %x, %x mask %same {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x3xf32>)
+  %y1, %l1 = nn.attention %x, %x, %x mask %other {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x3xf32>)
+  %y2, %l2 = nn.attention %x, %x, %x mask %infinite {scale = 1.0 : f32} : (!x, !x, !x, !m) -> (!x, tensor<2x2x3xf32>)
+  return %y0, %y1, %y2 : !x, !x, !x
 }
 
 // -----

@@ -1,12 +1,12 @@
 // Attention as products and softmax computes the same.
 // RUN: zero-opt %s --nn-expand-attention | FileCheck %s
-// RUN: for f in grouped masked late banded sunk; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.attention
-// RUN: for f in grouped masked late banded sunk; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
+// RUN: for f in grouped masked late banded sunk hidden; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.attention
+// RUN: for f in grouped masked late banded sunk hidden; do zero-opt %s --nn-expand-attention --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.expanded
 // RUN: diff %t.attention %t.expanded && FileCheck %s --check-prefix=VALUES < %t.expanded
-// VALUES-COUNT-5: tensor<
+// VALUES-COUNT-6: tensor<
 // What kernels do is left to them: rows of whole vectors, not too long, of any type but f64. The heads of a position lie side by side there.
-// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
-// RUN: for f in grouped masked late sliced stacked swapped wider; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
+// RUN: for f in grouped masked late sliced stacked swapped wider hidden; do zero-opt %s --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.before
+// RUN: for f in grouped masked late sliced stacked swapped wider hidden; do zero-opt %s --nn-expand-attention="kernels" --nn-evaluate="function=$f digits=4" -o /dev/null; done > %t.kernels
 // RUN: diff %t.before %t.kernels
 // RUN: zero-opt %s --nn-expand-attention="kernels" | FileCheck %s --check-prefix=KERNELS
 // KERNELS-LABEL: @grouped
@@ -176,4 +176,11 @@ func.func @sunk(%q: tensor<2x4x3x8xf32>, %k: tensor<2x2x5x8xf32>, %v: tensor<2x2
   %y, %l = nn.attention %q, %k, %v sink %s {causal = true, scale = 0.5 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>, tensor<4xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
   %z, %m = nn.attention %q, %k, %v {scale = 0.5 : f32, softcap = 0.7 : f32} : (tensor<2x4x3x8xf32>, tensor<2x2x5x8xf32>, tensor<2x2x5x8xf32>) -> (tensor<2x4x3x8xf32>, tensor<2x4x3xf32>)
   return %y, %z : tensor<2x4x3x8xf32>, tensor<2x4x3x8xf32>
+}
+
+// The first rows see nothing but what the mask hides, and weigh what is beyond their bounds, too.
+func.func @hidden(%q: tensor<2x4x5x6xf32>, %k: tensor<2x2x5x6xf32>, %v: tensor<2x2x5x6xf32>) -> tensor<2x4x5x6xf32> {
+  %mask = nn.constant dense<[[[[0xFF7FFFFF, 0xFF7FFFFF, 0xFF7FFFFF, 0.0, 0.0]]], [[[0xFF7FFFFF, 0.0, 0xFF7FFFFF, 0.0, 0.0]]]]> : tensor<2x1x1x5xf32>
+  %y, %lse = nn.attention %q, %k, %v mask %mask {band = array<i64: -1, 0>, beyond = 0xFF7FFFFF : f32, scale = 0.5 : f32} : (tensor<2x4x5x6xf32>, tensor<2x2x5x6xf32>, tensor<2x2x5x6xf32>, tensor<2x1x1x5xf32>) -> (tensor<2x4x5x6xf32>, tensor<2x4x5xf32>)
+  return %y : tensor<2x4x5x6xf32>
 }

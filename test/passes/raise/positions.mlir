@@ -118,7 +118,7 @@ func.func @outside(%x: !x, %data: tensor<1x1x1x65536xi1>) -> !x {
 // -----
 // The padding of a sample remains.
 // CHECK-LABEL: @padded(
-// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{.*}} {causal = true, scale = 1.000000e+00 : f32} : {{.*}}, tensor<1x1x1x65536xf32>)
+// CHECK: nn.attention %arg0, %arg0, %arg0 mask %{{.*}} {beyond = -3.40282347E+38 : f32, causal = true, scale = 1.000000e+00 : f32} : {{.*}}, tensor<1x1x1x65536xf32>)
 !c = tensor<1x1x65536x65536xi1>
 !i = tensor<1x1x65536x65536xi64>
 !m = tensor<1x1x65536x65536xf32>
