@@ -115,6 +115,26 @@ Fragment AttentionEmitter::within(const Fragment &f, PerRow bound, Value some, a
   });
 }
 
+Value AttentionEmitter::someHidden(ArrayRef<Value> lses) {
+  if (!a.mask) return {};
+  Value lowest;
+  for (Value lse : llvm::SetVector<Value>(lses.begin(), lses.end())) lowest = lowest ? combine(Fn::Min, Scalar::F32, lowest, lse) : lse;
+  for (unsigned bits : {1, 2, 4, 8, 16}) lowest = combine(Fn::Min, Scalar::F32, lowest, shuffle(lowest, bits));
+  return isHidden(lowest);
+}
+
+Fragment AttentionEmitter::weights(const Fragment &scores, const Fragment &lses, Value someHidden) {
+  Fragment s = scores;
+  if (someHidden)
+    s = changedIf(someHidden, s, lses, [&](Value score, Value lse) {
+      Value weight = b.create<arith::NegFOp>(loc, math.log(mul(lse, real(-1 / plan::kHiddenKey))));
+      return select(isHidden(lse), select(is(arith::CmpFPredicate::OGT, score, real(-INFINITY)), weight, real(-INFINITY)), score);
+    });
+  // Without a mask a row sees nothing, or no such score.
+  Fragment shifts = map(lses, [&](Value lse, const Entry &) { return select(isHidden(lse), real(someHidden ? 0 : INFINITY), lse); });
+  return map(s, shifts, [&](Value score, Value shift) { return exponential(score, shift, factor); });
+}
+
 Value AttentionEmitter::wholeTiles(Value position) { return times(quotient(larger(position, number(0)), tiles.other), tiles.other); }
 
 Value AttentionEmitter::firstKey() { return a.first ? wholeTiles(plus(first, number(*a.first))) : number(0); }

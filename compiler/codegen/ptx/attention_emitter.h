@@ -86,8 +86,12 @@ protected:
   mlir::Value firstQuery();
   mlir::Value queriesSeeing();
 
-  /// A row that sees nothing has lse -inf, or a very low one; with +inf its weights are 0.
-  mlir::Value usable(mlir::Value lse) { return select(is(mlir::arith::CmpFPredicate::OLT, lse, real(plan::kHidden)), real(INFINITY), lse); }
+  /// e^(score - lse). A row that sees nothing weighs nothing, and one that sees nothing but what the mask hides by finite numbers weighs it
+  /// alike (runtime/plan/hidden.h): few tiles have such rows, and `someHidden` says of a warp's whether they do, or is null where there is
+  /// no mask. What such a row does not see it does not weigh, whatever the attention says of keys beyond its bounds.
+  Fragment weights(const Fragment &scores, const Fragment &lses, mlir::Value someHidden);
+  mlir::Value someHidden(llvm::ArrayRef<mlir::Value> lses);
+  mlir::Value isHidden(mlir::Value x) { return is(mlir::arith::CmpFPredicate::OLT, x, real(plan::kHidden)); }
   /// Of the thread's rows of the block's tile; `otherwise` where there is none.
   PerRow numbersOf(const Tensor &t, double otherwise);
 

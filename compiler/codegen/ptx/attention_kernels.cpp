@@ -67,7 +67,12 @@ private:
       Value exists = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, row(i), count);
       when(b.create<arith::AndIOp>(loc, isFirst, exists), [&] {
         Value at = plus(ownStart(lse.rows), times(row(i), lse.rows.row));
-        b.create<memref::StoreOp>(loc, add(scaled(carried[sums + i]), math.log(total[i])), lse.memory, ValueRange{at});
+        Value highest = carried[sums + i], sum = add(scaled(highest), math.log(total[i]));
+        if (a.mask) { // which may be all that a row sees
+          Value hidden = b.create<arith::AndIOp>(loc, isHidden(highest), is(arith::CmpFPredicate::OGT, highest, real(-INFINITY)));
+          sum = select(hidden, mul(total[i], real(plan::lseOfHidden(1))), sum);
+        }
+        b.create<memref::StoreOp>(loc, sum, lse.memory, ValueRange{at});
       });
     }
   }
@@ -91,9 +96,8 @@ private:
       return overTiles(firstQuery(), queriesSeeing(), std::move(outer), bringAll, [&](Value query, Value buffer, Values now) {
         Tile q = at(passed[0], buffer), dout = at(passed[1], buffer);
         Fragment s = scores(timesTransposed(owned[0], q), head, query, first, true);
-        Fragment lse = map(perColumn(at(lses, buffer)), [&](Value v, const Entry &) { return usable(v); });
-        Fragment weights = map(s, lse, [&](Value score, Value sum) { return exponential(score, sum, factor); });
-        weights = seen(weights, query, first, true, real(0));
+        Fragment lse = perColumn(at(lses, buffer));
+        Fragment weights = seen(this->weights(s, lse, someHidden(lse)), query, first, true, real(0));
         if (a.mask && a.queries % tiles.other) { // which no lse takes back there: what it adds may be too much for an exponential
           Value last = minus(number(a.queries - 1), query);
           weights =
@@ -117,10 +121,10 @@ private:
     bringOwned(0, q());
     bringOwned(1, dout());
     PerRow lse = numbersOf(sums(operand(Lse)), INFINITY), delta = numbersOf(sums(operand(Delta)), 0);
-    for (Value &v : lse) v = usable(v);
+    Value hidden = someHidden(lse);
     Values dq = overKeys(zeros(a.dim), [&](Value key, const Tile &k, const Tile &v, Values now) {
       Fragment s = scores(timesTransposed(owned[0], k), ownHead, first, key, false);
-      Fragment weights = map(s, [&](Value score, const Entry &entry) { return exponential(score, lse[entry.row], factor); });
+      Fragment weights = this->weights(s, map(s, [&](Value, const Entry &entry) { return lse[entry.row]; }), hidden);
       weights = seen(weights, first, key, false, real(0));
       Fragment ds = map(timesTransposed(owned[1], v), [&](Value x, const Entry &entry) { return sub(x, delta[entry.row]); });
       ds = map(ds, weights, [&](Value x, Value weight) { return mul(x, weight); });

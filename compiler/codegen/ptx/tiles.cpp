@@ -230,10 +230,18 @@ Fragment TileEmitter::map(const Fragment &f, const Fragment &g, llvm::function_r
 }
 
 Fragment TileEmitter::changedIf(Value condition, const Fragment &f, Change change) {
+  return oneOf(condition, f, [&] { return map(f, change); });
+}
+
+Fragment TileEmitter::changedIf(Value condition, const Fragment &f, const Fragment &g, llvm::function_ref<Value(Value, Value)> change) {
+  return oneOf(condition, f, [&] { return map(f, g, change); });
+}
+
+Fragment TileEmitter::oneOf(Value condition, const Fragment &f, llvm::function_ref<Fragment()> change) {
   OpBuilder::InsertionGuard guard(b);
   auto branches = b.create<scf::IfOp>(loc, SmallVector<Type>(f.size(), f32), condition, true);
   b.setInsertionPointToEnd(branches.thenBlock());
-  b.create<scf::YieldOp>(loc, map(f, change));
+  b.create<scf::YieldOp>(loc, change());
   b.setInsertionPointToEnd(branches.elseBlock());
   b.create<scf::YieldOp>(loc, f);
   return Fragment(branches.getResults());

@@ -78,6 +78,8 @@ protected:
   Fragment map(const Fragment &f, const Fragment &g, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> change);
   /// `map` where the condition holds.
   Fragment changedIf(mlir::Value condition, const Fragment &f, Change change);
+  Fragment changedIf(mlir::Value condition, const Fragment &f, const Fragment &g,
+                     llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> change);
   /// Every row times its number.
   Fragment scaled(const Fragment &f, const PerRow &factors);
   /// Numbers that lie in a tile of one row, one for each column: the same in all rows.
@@ -117,6 +119,8 @@ private:
     return row / 2 * stripSize(columns) + size_t(column / 2 + row % 2 * 2);
   }
   static Tile several(Tile tile, int64_t rows) { return tile.rows = rows, tile; }
+  /// What `change` makes where the condition holds, and the fragment elsewhere.
+  Fragment oneOf(mlir::Value condition, const Fragment &f, llvm::function_ref<Fragment()> change);
   mlir::Value inTile(const Tile &tile, mlir::Value row, mlir::Value column);
   int64_t betweenRows(const Tile &tile) const { return warpgroup ? kPanelColumns : tile.stride; }
   /// Of a tile; of what lies in memory.
