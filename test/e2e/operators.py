@@ -172,6 +172,15 @@ def equal_numbers():
     expect(np.allclose(found["q"], (2 * (x - labels) / labels.size).sum(0), atol=1e-6), f"the gradient of what is clipped is {found['q']}")
 
 
+def distances():
+    """Of each sample from each, as PyTorch's older exporter writes cdist(): that from itself is 0, and has no gradient."""
+    x, power = real(BATCH, 6), np.array([1 / (2 + 1e-6)])
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Unsqueeze", ["a", "one"], ["row"]), node("Unsqueeze", ["a", "none"], ["column"]), node("Sub", ["row", "column"], ["d"]),
+             node("Pow", ["d", "two"], ["squares"]), node("ReduceSum", ["squares", "last"], ["sum"], keepdims=0), node("Pow", ["sum", "power"], ["y"])]
+    constants = {"one": np.array([1]), "none": np.array([0]), "last": np.array([-1]), "two": np.array(2.0), "power": power}
+    return by_differences(nodes, {"w": real(6, 5)}, constants, x, real(BATCH, BATCH))
+
+
 def corner(each, value, slope, constants={}):
     """Of a parameter that begins with zeros, at which the function has this value and PyTorch's gradient this slope."""
     x, labels = real(BATCH, 5), real(BATCH, 5)
@@ -618,6 +627,7 @@ suite.check("operators: activations quantized to a part of the range", fake_quan
 suite.check("operators: integers of a quantizer that are computed with", quantized_and_turned)
 suite.check("operators: what is taken away and added back", added_back)
 suite.check("operators: gradients of equal numbers", equal_numbers)
+suite.check("operators: distances", distances)
 for op, value, slope, attributes in (("Softplus", np.log(2), 0.5, {}), ("Mish", 0, np.tanh(np.log(2)), {}), ("Elu", 0, 1.5, {"alpha": 1.5}), ("Selu", 0, 1.0507009873554805 * 1.6732632423543772, {}),
                                      ("Celu", 0, 1, {"alpha": 2.0}), ("LeakyRelu", 0, 0.3, {"alpha": 0.3}), ("Relu", 0, 0, {}), ("Abs", 0, 0, {})):
     suite.check(f"operators: {op} of zeros", corner, node(op, ["p"], ["f"], **attributes), value, slope)

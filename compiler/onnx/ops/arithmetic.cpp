@@ -191,6 +191,17 @@ bool isWhole(const Val &y) {
   return true;
 }
 
+/// Whether PyTorch's older exporter has written cdist() or pairwise_distance(), whose root of a sum of squared differences is its power 1 /
+/// (2 + 1e-6).
+bool isDistance(const Val &x, const Val &y) {
+  if (!x.value || !y.isConstant() || !y.isFloat() || y.constant->size() != 1) return false;
+  double power = y.constant->at(0);
+  auto reduce = x.value.getDefiningOp<nn::ReduceOp>();
+  if (!reduce || reduce.getKind() != nn::ReductionKind::sum || power == 0.5 || std::abs(power * (2 + 1e-6) - 1) > 1e-7) return false;
+  auto square = reduce.getInput().getDefiningOp<nn::PowOp>();
+  return square && nn::splatOf(square.getRhs()) == 2.0 && square.getLhs().getDefiningOp<nn::SubOp>();
+}
+
 Vals pow(NodeContext &c) {
   Val x = c.in(0), y = c.in(1);
   if (!x || !y) return {};
@@ -200,6 +211,7 @@ Vals pow(NodeContext &c) {
     bool one = y && y.isConstant() && y.constant->size() == 1 && y.rank() <= x.rank() && y.constant->integer(0) >= 0;
     return {one ? wholePower(c, x, y.constant->integer(0)) : wholePower(c, x, y)};
   }
+  if (!c.importer.isQuiet() && isDistance(x, y)) return {rootOfSquares(c, x)}; // of a point from itself, which has no gradient in PyTorch
   Val r = c.e.binary<nn::PowOp>(c.e.convert(x, c.e.f32()), c.e.convert(y, c.e.f32()));
   return {c.e.convert(r, element)};
 }
