@@ -89,6 +89,12 @@ bool readsDetached(const Node &node) {
 /// What the file calls the tensor: an Identity node may give it a name of a module's.
 static StringRef nameIn(const Use &use) { return use.alias.empty() ? use.tensor->name : use.alias; }
 
+/// Whether it is the name that PyTorch had for the tensor: a module's, or beside nodes "/Mul" of the older exporter, which writes "::" or
+/// "/" into names that it makes up, the exported model's own, "temperature".
+static bool isPyTorchs(StringRef name, const Node *node) {
+  return isModuleName(name) || (node && node->name.starts_with("/") && !name.empty() && !name.contains('/') && !name.contains("::"));
+}
+
 Declared declaredAs(const Use &use) {
   StringRef name = use.moved ? use.tensor->name : nameIn(use); // one that was made up, "val_3", no call reads as "p_val_3"
   auto reads = namesIn(use.moved ? use.moved : use.node);
@@ -129,14 +135,14 @@ Origins::Origins(llvm::ArrayRef<Site> sites) {
       names.push_back(name);
       mangled.insert(argumentName(name));
     }
-    if (isModuleName(s.use.alias)) renamed.insert(s.use.tensor->name);
+    if (isPyTorchs(s.use.alias, s.use.node)) renamed.insert(s.use.tensor->name);
   }
   llvm::sort(names);
   for (const Site &s : sites)
     for (StringRef argument : namesIn(s.use.node))
       if (argument.starts_with("p_")) arguments.insert(argument);
   for (const Site &s : sites)
-    if (StringRef name = nameIn(s.use); isModuleName(name) && !(s.use.node && isCalledIn(moduleOf(*s.use.node), name)))
+    if (StringRef name = nameIn(s.use); isPyTorchs(name, s.use.node) && !(s.use.node && isCalledIn(moduleOf(*s.use.node), name)))
       usedElsewhere.insert(name);
 }
 
@@ -151,7 +157,7 @@ const Origins::Traces &Origins::traces(const Site &site) const {
   if (known) return *known;
   known = std::make_unique<Traces>();
   StringRef name = nameIn(site.use);
-  if (isModuleName(name)) known->name = name;
+  if (isPyTorchs(name, site.use.node)) known->name = name;
   if (site.use.node) known->module = moduleOf(*site.use.node);
   known->reads = namesIn(site.use.node);
   std::string own = known->name.empty() ? "" : argumentName(known->name);
@@ -205,7 +211,7 @@ Sameness Origins::byName(const Site &a, const Site &b) const {
 /// The older exporter names the calls of a module after the first "value_1", "value_2", and leaves out modules that are not called
 /// themselves: "layer.1.LayerNorm" is "layer.1.output.LayerNorm", where another than its parent calls it.
 bool Origins::isCalledIn(StringRef module, StringRef parameter) const {
-  StringRef own = parameter.rsplit('.').first;
+  StringRef own = parameter.contains('.') ? parameter.rsplit('.').first : StringRef(); // the exported model is no module of another
   if (module == own) return true;
   if (module.empty() || owns(module)) return false;
   StringRef call = module.rtrim("0123456789");

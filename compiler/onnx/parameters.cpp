@@ -116,6 +116,9 @@ bool Decisions::maybeMerged(const Uses &uses) const {
 void Decisions::become(const TensorProto &t, const Site *first, std::vector<Uses> pieces) {
   std::string name = t.name.str();
   bool filled = Content(t, weights).isConstant();
+  // The name is that of the one which no Identity node calls otherwise, wherever the others stand.
+  auto isNamed = [](const Uses &piece) { return llvm::any_of(piece, [](const Site *s) { return s->use.alias.empty(); }); };
+  if (auto owner = llvm::find_if(pieces, isNamed); owner != pieces.end()) std::rotate(pieces.begin(), owner, owner + 1);
   if (!tied.empty()) { // pieces that the user calls one
     Uses together;
     unsigned joined = 0;
@@ -144,7 +147,7 @@ void Decisions::become(const TensorProto &t, const Site *first, std::vector<Uses
   if (pieces.size() > 1 && filled && !parted.contains(&t)) // other pieces are told of with all that starts equal
     report.warnings.push_back("'" + name + "' holds one number throughout and is used at " + std::to_string(pieces.size()) +
                               " places: an exporter merged equal tensors, so they are trained as " + std::to_string(pieces.size()) +
-                              " parameters");
+                              " parameters (--tie REGEX makes them one)");
 }
 
 void Decisions::decide(const TensorProto &t, const Uses &uses) {
@@ -170,11 +173,18 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
   auto pieces = split(asParameter);
   bool whole = pieces.size() == 1;
   if (whole && maybeMerged(asParameter)) merged.push_back(t.name.str());
+  size_t before = list.size();
   become(t, uses.front(), std::move(pieces));
-  // What is one parameter is read wherever the initializer is.
-  if (whole)
-    for (const Site *s : uses)
-      if (!s->use.statistic) readings[{&t, s->use.occurrence}] = {list.back().get(), false};
+  // What is one parameter is read wherever the initializer is; of several each where something says that it is.
+  for (const Site *s : uses) {
+    auto isOf = [&](const std::unique_ptr<Parameter> &p) {
+      return whole ||
+             llvm::any_of(ArrayRef(p->uses).take_front(8), [&](const Site *o) { return origins.compare(*s, *o) == Sameness::Same; });
+    };
+    if (s->use.statistic || readings.count({&t, s->use.occurrence})) continue;
+    if (auto p = std::find_if(list.begin() + before, list.end(), isOf); p != list.end())
+      readings[{&t, s->use.occurrence}] = {p->get(), false};
+  }
 }
 
 LogicalResult Decisions::make() {

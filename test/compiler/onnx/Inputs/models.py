@@ -524,6 +524,18 @@ def identities():
     return g.model(x)
 
 
+def own():
+    """What the older exporter leaves of vectors that are the exported model's own, read number by number, one of them beside an input alone; two pairs are merged."""
+    g = Graph()
+    gains, zeros = g.weight("gains", np.ones(3)), g.weight("last.bias", np.zeros(D))
+    picked = lambda v, i: g.Gather(v, g.const(np.array(i)), name=f"/Gather_{len(g.nodes)}")
+    x = g.Mul(g.input("pixels", TensorProto.FLOAT, B, T, D), picked(gains, 0), name="/Mul")
+    x = g.Add(g.linear(x, "first.weight", D, D), g.Identity(zeros, name="first.bias"), name="/first/Add")
+    x = g.Mul(g.Tanh(g.Mul(x, picked(gains, 1), name="/Mul_1")), picked(gains, 2), name="/Mul_2")
+    x = g.Mul(x, picked(g.Identity(gains, name="others"), 0), name="/Mul_3")
+    return g.model(g.Add(g.linear(x, "last.weight", D, D), zeros, name="/last/Add"))
+
+
 def stripped():
     """Two layers that an exporter has merged and a tool has stripped of their names, beside an embedding that is the output projection."""
     g = Graph()
