@@ -128,9 +128,18 @@ private:
     return true;
   }
 
+  /// Kernels for GPUs do not do all of what runtime/plan/hidden.h says.
+  void sayOfHiddenRows() {
+    bool some = false;
+    module->walk([&](nn::AttentionOp op) { some |= op.getBeyond().has_value(); });
+    if (some && options.target == plan::Target::CUDA)
+      say("note", "masks hide keys by a finite number; a row that sees no other key, as in padding in front of a sample, weighs on a GPU "
+                  "those that causal attention or its window lets it see, where PyTorch weighs all keys: give labels there -100");
+  }
+
   bool lower(Phase phase, std::optional<Phase> emit) {
     bool searches = options.budgets.device.has_value();
-    if (phase == Phase::Train) tokens = train::tokensOf(*module);
+    if (phase == Phase::Train) tokens = train::tokensOf(*module), sayOfHiddenRows();
     if (phase == Phase::Train && searches && (options.tileParts != 1 || !options.tileTokens)) imported = module->clone();
     if (phase == Phase::Shard && searches) {
       if (!choose()) return false;

@@ -799,6 +799,43 @@ TEST(Attention, LoopsOfEveryLevel) {
   }
 }
 
+// Of rows that see nothing but what is hidden: row 0 sees one column that counts, row 1 all within its bounds, row 2 is ordinary.
+TEST(Attention, HiddenLoopsOfEveryLevel) {
+  for (const TileLoops &loops : tileLoops())
+    for (bool beyond : {false, true}) {
+      SCOPED_TRACE(loops.level);
+      constexpr int64_t rows = 3, columns = 37, ld = 48, firstSeen = 15, endSeen = 31;
+      std::vector<float> scores(rows * ld, 9.0f), mask(rows * columns, kLowest), sum(rows, 0.0f), delta(rows, 0.25f);
+      std::fill_n(mask.begin() + 16, columns - 16, -INFINITY);
+      const float max[] = {kLowest, kLowest, 1.0f};
+      auto grads = randomFloats(rows * ld, 3), before = grads;
+      auto counts = [&](int64_t row, int64_t c) {
+        bool seen = c >= firstSeen + row && c < endSeen + row;
+        return row < 2 && (seen ? mask[static_cast<size_t>(row * columns + c)] == kLowest : beyond);
+      };
+      Tile tile{scores.data(), rows, columns, ld, 0.5f, 0.0f, {mask.data(), columns, 1}, {}, firstSeen, endSeen, beyond};
+      loops.hiddenTile(tile, max, sum.data());
+      const float lse[] = {plan::lseOfHidden(sum[0]), plan::lseOfHidden(sum[1]), 1.0f};
+      for (int64_t r = 0; r < rows; ++r) {
+        float total = 0;
+        for (int64_t c = 0; c < columns; ++c) {
+          EXPECT_EQ(scores[static_cast<size_t>(r * ld + c)], float(counts(r, c))) << r << " " << c;
+          total += float(counts(r, c));
+        }
+        EXPECT_EQ(sum[static_cast<size_t>(r)], total);
+      }
+      std::fill(scores.begin(), scores.end(), 9.0f);
+      loops.hiddenGradTile(tile, grads.data(), lse, delta.data(), nullptr);
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = 0; c < columns; ++c) {
+          auto at = static_cast<size_t>(r * ld + c);
+          float p = counts(r, c) ? 1 / sum[static_cast<size_t>(r)] : 0;
+          EXPECT_FLOAT_EQ(scores[at], p) << r << " " << c;
+          EXPECT_FLOAT_EQ(grads[at], 0.5f * p * (before[at] - 0.25f)) << r << " " << c;
+        }
+    }
+}
+
 TEST(Attention, RefusesWhatWasNotAnnounced) {
   Executor executor(1);
   executor.prepare({{8, 16, 16}});
