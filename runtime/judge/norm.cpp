@@ -50,7 +50,7 @@ private:
           addSquares(origin, step, *gradient);
         else if (step.has_collective()) // which sums the loss beside the norm
           open.push_back({summedTo(origin, step), origin.step});
-        else if (isNew)
+        else if (isNew && !step.has_update_rows()) // which sums the squares of its own gradient
           for (const plan::Ref &read : step.reads()) open.push_back({read, origin.step});
       }
     }
