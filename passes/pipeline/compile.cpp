@@ -139,7 +139,10 @@ private:
 
   bool lower(Phase phase, std::optional<Phase> emit) {
     bool searches = options.budgets.device.has_value();
-    if (phase == Phase::Train) tokens = train::tokensOf(*module), sayOfHiddenRows();
+    if (phase == Phase::Train) {
+      tokens = train::tokensOf(*module);
+      sayOfHiddenRows();
+    }
     if (phase == Phase::Train && searches && (options.tileParts != 1 || !options.tileTokens)) imported = module->clone();
     if (phase == Phase::Shard && searches) {
       if (!choose()) return false;

@@ -1,5 +1,6 @@
 //===- gradient_sums.cpp - micro-steps leave sums of their gradients, and use what earlier ones have left -===//
 #include "runtime/judge/judge.h"
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
@@ -11,9 +12,9 @@ namespace {
 
 using Range = plan::Range;
 
-class GradientSums {
+class GradientSums : ProgramCheck {
 public:
-  GradientSums(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program) {}
+  GradientSums(const plan::Plan &plan, const plan::Program &program) : ProgramCheck(plan, program) {}
 
   std::vector<std::string> run() {
     bool leaves = program.role() == plan::Program::FIRST || program.role() == plan::Program::MIDDLE;
@@ -96,13 +97,8 @@ private:
     }
   }
 
-  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
-
-  const plan::Plan &plan;
-  const plan::Program &program;
   std::map<int, std::vector<Range>> owned; // by bucket
   std::map<uint32_t, std::vector<Range>> written, used;
-  std::vector<std::string> found;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- norm.cpp - updates wait for the norm of the gradients that they use --------------------------------===//
 #include "runtime/judge/judge.h"
 #include "runtime/judge/origins.h"
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -11,12 +12,13 @@
 namespace zero::judge {
 namespace {
 
-class Norm {
+class Norm : ProgramCheck {
 public:
-  Norm(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program), contents(plan), origins(plan, program) {}
+  Norm(const plan::Plan &plan, const plan::Program &program) : ProgramCheck(plan, program), contents(plan), origins(plan, program) {}
 
   std::vector<std::string> run() {
     if (!program.has_gradient_norm()) return {};
+    norm = origins.of(program.gradient_norm());
     follow(program.gradient_norm());
     for (int s = 0; s < program.steps_size(); ++s) {
       const plan::Step &step = program.steps(s);
@@ -37,8 +39,8 @@ private:
   };
 
   /// From the norm back through sums to the gradients whose squares are in it.
-  void follow(const plan::Ref &norm) {
-    std::vector<std::pair<plan::Ref, int>> open{{norm, program.steps_size()}};
+  void follow(const plan::Ref &result) {
+    std::vector<std::pair<plan::Ref, int>> open{{result, program.steps_size()}};
     while (!open.empty()) {
       auto [ref, before] = open.back();
       open.pop_back();
@@ -89,8 +91,8 @@ private:
   void checkUpdate(int s, const plan::Step &step) {
     add(updated[int(step.update().bucket())], plan::gradientOf(step), s, 1);
     if (!program.clips() && !plan.scales_loss()) return;
-    auto norm = int(3 + plan::momentsOf(plan.optimizer().kind()).size());
-    if (plan::kernelReads(step) <= norm || origins.of(step.reads(norm), s) != origins.of(program.gradient_norm()))
+    auto at = int(3 + plan::momentsOf(plan.optimizer().kind()).size());
+    if (plan::kernelReads(step) <= at || origins.of(step.reads(at), s) != norm)
       report(name(s) + " does not read the norm of all gradients, which says how much of its own it may use");
   }
 
@@ -102,16 +104,11 @@ private:
              "', of which each rank owns " + std::to_string(bucket.shard_elements()));
   }
 
-  std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
-  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
-
-  const plan::Plan &plan;
-  const plan::Program &program;
   plan::Contents contents;
   Origins origins;
+  std::vector<Origin> norm;                 // as the program leaves it
   std::set<int> inNorm;                     // steps that the norm comes from
   std::map<int, Gradient> squared, updated; // by bucket
-  std::vector<std::string> found;
 };
 
 } // namespace

@@ -10,48 +10,47 @@ Origins::Origins(const plan::Plan &plan, const plan::Program &program) : program
       if (ref.bytes()) writes[ref.buffer()].push_back({s, ref.offset(), ref.offset() + ref.bytes()});
 }
 
+// Backwards through what was written there; what an earlier write covers beside the one that was found is looked for on both sides of that.
 std::vector<Origin> Origins::of(const plan::Ref &ref, int step) const {
   std::vector<Origin> found;
-  trace(ref.buffer(), ref.offset(), ref.offset() + ref.bytes(), step, found);
+  std::vector<Part> open{whole(ref.buffer(), ref.offset(), ref.offset() + ref.bytes(), step)};
+  while (!open.empty()) {
+    Part part = open.back();
+    open.pop_back();
+    if (part.begin >= part.end) continue;
+    const std::vector<Write> &here = writes[part.buffer];
+    auto isMaker = [&](const Write &w) { return w.step < part.step && w.begin < part.end && part.begin < w.end; };
+    while (part.known > 0 && !isMaker(here[part.known - 1])) --part.known;
+    if (part.known == 0) {
+      found.push_back({kBefore, part.buffer, part.begin, part.end});
+      continue;
+    }
+    const Write &last = here[--part.known];
+    uint64_t from = std::max(part.begin, last.begin), to = std::min(part.end, last.end);
+    open.push_back({part.buffer, part.begin, from, part.step, part.known});
+    open.push_back({part.buffer, to, part.end, part.step, part.known});
+    if (moves(last.step, part.buffer))
+      openSources(last.step, from, to, open);
+    else
+      found.push_back({last.step, part.buffer, from, to});
+  }
   return found;
 }
 
-// Backwards through what was written there; what an earlier write covers beside the one that was found is looked for on both sides of that.
-void Origins::trace(uint32_t buffer, uint64_t begin, uint64_t end, int step, std::vector<Origin> &found) const {
-  struct Part {
-    uint64_t begin, end;
-    size_t known; // writes that may have made it
-  };
-  const std::vector<Write> &here = writes[buffer];
-  std::vector<Part> open{{begin, end, here.size()}};
-  while (!open.empty()) {
-    auto [first, stop, known] = open.back();
-    open.pop_back();
-    if (first >= stop) continue;
-    while (known > 0 && (here[known - 1].step >= step || here[known - 1].begin >= stop || here[known - 1].end <= first)) --known;
-    if (known == 0) {
-      found.push_back({kBefore, buffer, first, stop});
-      continue;
-    }
-    const Write &last = here[known - 1];
-    uint64_t from = std::max(first, last.begin), to = std::min(stop, last.end);
-    open.push_back({first, from, known - 1});
-    open.push_back({to, stop, known - 1});
-    const plan::Step &maker = program.steps(last.step);
-    bool moves = maker.has_copy() || (maker.has_collective() && maker.collective().kind() == plan::Collective::ALL_GATHER);
-    moves ? traceMoved(last.step, buffer, from, to, found) : found.push_back({last.step, buffer, from, to});
-  }
+// What else a collective writes is room that it needs.
+bool Origins::moves(int step, uint32_t buffer) const {
+  const plan::Step &s = program.steps(step);
+  bool gathers = s.has_collective() && s.collective().kind() == plan::Collective::ALL_GATHER;
+  return (s.has_copy() || gathers) && s.writes(0).buffer() == buffer;
 }
 
-void Origins::traceMoved(int step, uint32_t buffer, uint64_t begin, uint64_t end, std::vector<Origin> &found) const {
+void Origins::openSources(int step, uint64_t begin, uint64_t end, std::vector<Part> &open) const {
   const plan::Step &move = program.steps(step);
   const plan::Ref &source = move.reads(0), &target = move.writes(0);
-  if (buffer != target.buffer()) return found.push_back({step, buffer, begin, end}); // room that a collective needs
-  uint64_t part = move.has_copy() ? target.bytes() : source.bytes();                 // of one rank
-  for (uint64_t at = begin; at < end && part;) {
-    uint64_t inPart = (at - target.offset()) % part, stop = std::min(end, at + part - inPart);
-    uint64_t from = source.offset() + inPart;
-    trace(source.buffer(), from, from + (stop - at), step, found);
+  uint64_t each = source.bytes(); // of one rank
+  for (uint64_t at = begin; at < end && each;) {
+    uint64_t inPart = (at - target.offset()) % each, stop = std::min(end, at + each - inPart), from = source.offset() + inPart;
+    open.push_back(whole(source.buffer(), from, from + (stop - at), step));
     at = stop;
   }
 }

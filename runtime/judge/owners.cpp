@@ -1,5 +1,6 @@
 //===- owners.cpp - who fills what outlives a program -----------------------------------------------------===//
 #include "runtime/judge/judge.h"
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/state.h"
 #include <algorithm>
 #include <map>
@@ -70,8 +71,7 @@ private:
   }
 
   void report(Place at, const std::string &sentence) {
-    found.push_back("@" + at.program.name() + ": step " + std::to_string(at.step) + " '" + at.program.steps(at.step).name() + "' " +
-                    sentence);
+    found.push_back("@" + at.program.name() + ": " + nameOf(at.program, at.step) + " " + sentence);
   }
 
   const plan::Plan &plan;

@@ -1,6 +1,7 @@
 //===- plan.cpp - ranks, updates, and all promises of a plan -------------------------------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/lanes.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
@@ -36,9 +37,9 @@ namespace {
 
 /// The buckets of one program: each is updated once where the role says so, after all that reads the old parameters, and what one rank
 /// updated reaches the others.
-class Updates {
+class Updates : ProgramCheck {
 public:
-  Updates(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program), contents(plan) {}
+  Updates(const plan::Plan &plan, const plan::Program &program) : ProgramCheck(plan, program), contents(plan) {}
 
   std::vector<std::string> run() {
     bool updates = program.role() == plan::Program::STEP || program.role() == plan::Program::LAST;
@@ -224,19 +225,13 @@ private:
     return std::string(plan::roleName(copy.role())) + " of bucket '" + bucket.name() + "'";
   }
 
-  std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
-  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
-
   struct Touch {
     int step;
     bool reads, writes;
   };
 
-  const plan::Plan &plan;
-  const plan::Program &program;
   plan::Contents contents;
   std::map<uint32_t, std::vector<Touch>> touches; // by buffer
-  std::vector<std::string> found;
 };
 
 } // namespace

@@ -1,6 +1,7 @@
 //===- table_rows.cpp - rows that are set apart are updated and come to their places ----------------------===//
 #include "runtime/judge/history.h"
 #include "runtime/judge/judge.h"
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
@@ -11,10 +12,10 @@ namespace {
 
 using Role = plan::StateTensor::Role;
 
-class Rows {
+class Rows : ProgramCheck {
 public:
   Rows(const plan::Plan &plan, const plan::Program &program)
-      : plan(plan), program(program), moments(plan::momentsOf(plan.optimizer().kind())) {
+      : ProgramCheck(plan, program), moments(plan::momentsOf(plan.optimizer().kind())) {
     for (int s = 0; s < program.steps_size(); ++s)
       if (const plan::Step &step = program.steps(s); step.has_copy() && step.reads(0).offset() == 0 && step.writes(0).offset() == 0)
         sources.try_emplace(step.writes(0).buffer(), Source{step.reads(0).buffer(), s});
@@ -156,11 +157,6 @@ private:
 
   std::string nameOf(uint32_t bucket) const { return plan.buckets(int(bucket)).name(); }
   std::string of(uint32_t bucket, Role role) const { return std::string(plan::roleName(role)) + " of bucket '" + nameOf(bucket) + "'"; }
-  std::string name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
-  void report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
-
-  const plan::Plan &plan;
-  const plan::Program &program;
   std::vector<Role> moments;
   struct Source {
     uint32_t buffer;
@@ -171,7 +167,6 @@ private:
   std::map<uint32_t, uint64_t> begins;                   // element of the table that such a bucket begins with
   std::map<std::pair<uint32_t, Role>, uint64_t> written; // up to which byte of a tensor rows have come
   std::map<uint32_t, int> places;                        // buffers that rows have come to, by which step
-  std::vector<std::string> found;
 };
 
 } // namespace

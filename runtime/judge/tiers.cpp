@@ -14,7 +14,7 @@ uint64_t beginOf(const plan::Step &update, const plan::StateTensor &tensor) {
   return update.update().begin_elements() * plan::bytesOf(tensor.dtype());
 }
 
-Tiers::Tiers(const plan::Plan &plan, const plan::Program &program) : plan(plan), program(program), contents(plan) {
+Tiers::Tiers(const plan::Plan &plan, const plan::Program &program) : ProgramCheck(plan, program), contents(plan) {
   std::set<uint32_t> onHost; // buckets that the host updates
   for (const plan::Step &step : program.steps())
     if (step.has_update() && step.lane() == plan::UPDATE_HOST) onHost.insert(step.update().bucket());
@@ -166,10 +166,6 @@ std::string Tiers::tierOf(Tensor kept) const {
 }
 
 plan::Tier Tiers::tierOf(const plan::Ref &ref) const { return plan.arenas(int(plan.buffers(int(ref.buffer())).arena())).tier(); }
-
-std::string Tiers::name(int step) const { return "step " + std::to_string(step) + " '" + program.steps(step).name() + "'"; }
-
-void Tiers::report(const std::string &sentence) { found.push_back("@" + program.name() + ": " + sentence); }
 
 std::vector<std::string> checkTiers(const plan::Plan &plan, int program) { return Tiers(plan, plan.programs(program)).run(); }
 

@@ -1,6 +1,7 @@
 //===- tiers.h - what rests in another tier comes, is changed, and returns --------------------------------===//
 // Private to checkTiers: one program's steps, in order, and what each tier and buffer holds by then.
 #pragma once
+#include "runtime/judge/program_check.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include <map>
@@ -24,7 +25,7 @@ struct Kept : Tensor {
   auto operator<=>(const Kept &) const = default;
 };
 
-class Tiers {
+class Tiers : ProgramCheck {
 public:
   Tiers(const plan::Plan &plan, const plan::Program &program);
   /// Sentences, one per broken promise.
@@ -86,8 +87,6 @@ private:
   std::string tierOf(Tensor kept) const;
   std::string of(Tensor kept) const;
   std::string bucketText(int bucket) const;
-  std::string name(int step) const;
-  void report(const std::string &sentence);
 
   /// What an update on the host has made of parameters that rest on the device.
   struct Made {
@@ -96,8 +95,6 @@ private:
     plan::Ref result;
   };
 
-  const plan::Plan &plan;
-  const plan::Program &program;
   plan::Contents contents;
   std::map<uint32_t, Tensor> homes;    // by persistent buffer
   std::map<uint32_t, uint32_t> copies; // buckets whose compute copies rest on the device, by persistent buffer
@@ -109,7 +106,6 @@ private:
   std::map<Kept, int> changed;         // by which step, and not yet brought back
   std::set<uint32_t> published;        // buckets
   std::set<Tensor> returned;
-  std::vector<std::string> found;
 };
 
 /// The roles of what an update changes in place: the master, then the optimizer's moments. It reads the gradient second.
