@@ -12,10 +12,10 @@ inline auto keyOf(const Settings &settings, bool places) {
   const shard::AssignTiersPassOptions &tiers = settings.shard.tiers;
   const schedule::Options &schedule = settings.schedule;
   return std::make_tuple(settings.keepBytes, settings.tiling, settings.shard.partition.stage, settings.shard.partition.vertical,
-                         tiers.deviceBytes, tiers.hostBytes, tiers.spread, tiers.diskUpdates, settings.shard.movement.lateBytes,
-                         settings.shard.merges.distance, schedule.activations, schedule.activationBytes, schedule.activationWork,
-                         schedule.ahead, schedule.fetchAhead, schedule.residentBytes, schedule.earlyBytes, schedule.deferredBytes,
-                         schedule.delay, places);
+                         tiers.deviceBytes, tiers.hostBytes, tiers.fetchMasters, tiers.spread, tiers.diskUpdates,
+                         settings.shard.movement.lateBytes, settings.shard.merges.distance, schedule.activations, schedule.activationBytes,
+                         schedule.activationWork, schedule.ahead, schedule.fetchAhead, schedule.residentBytes, schedule.earlyBytes,
+                         schedule.deferredBytes, schedule.delay, places);
 }
 using Key = decltype(keyOf(Settings(), false));
 

@@ -32,8 +32,8 @@ std::string homesOf(const Trial &trial) {
                                      : "activations: " + away;
   ByTier parameters = trial.rests[kTrained];
   for (size_t tier = 0; tier < 3; ++tier) parameters[tier] += trial.rests[kFrozen][tier];
-  return "parameters: " + placesOf(parameters) + "; optimizer: " + placesOf(trial.rests[kOptimizer]) +
-         (tiers.spread ? ", spread over backward" : "") + "; " + rest;
+  return "parameters: " + placesOf(parameters) + (tiers.fetchMasters ? ", as masters without compute copies" : "") +
+         "; optimizer: " + placesOf(trial.rests[kOptimizer]) + (tiers.spread ? ", spread over backward" : "") + "; " + rest;
 }
 
 std::string travelOf(const schedule::Options &options) {

@@ -59,6 +59,19 @@ void Forms::choose() {
     if (fitting.empty() && trials.least && trials.leastWith(both, *trials.least) <= trials.limit) chooseFormWith(both);
   }
   tryStateWithActivations();
+  tryFetchingMasters();
+}
+
+/// In the form that looks best, masters come for each use in place of compute copies (zero-assign-tiers): where they are whole, and each
+/// comes no more than twice in a step.
+void Forms::tryFetchingMasters() {
+  if (!question.anyMasters || fitting.empty() || fitting[0].copied == 0) return;
+  const shard::PartitionPassOptions &best = fitting[0].settings.shard.partition;
+  if ((best.world > 1 && best.stage > 0) || (best.accumulate > 1 && !best.vertical)) return;
+  asked.shard.partition = best;
+  setTiling(fitting[0].settings.tiling);
+  tiers().chooseFetchingMasters(Trial(fitting[0]));
+  llvm::stable_sort(fitting, faster);
 }
 
 /// In the form that looks best, activations leave together with state, though the parameters stay on the device without that: gradients
@@ -203,9 +216,10 @@ uint64_t Forms::room() const {
 
 std::vector<Trial> Forms::candidates() const {
   std::vector<Trial> chosen;
-  std::map<std::pair<Tiling, bool>, int> seen; // what is made again differs most by what sharing bytes costs
+  std::map<std::tuple<Tiling, bool, bool>, int> seen; // what is made again, or rounded, differs most by what sharing bytes costs
   for (const Trial &trial : fitting)
-    if (seen[{trial.settings.tiling, trial.settings.keepBytes.has_value()}]++ < 2) chosen.push_back(trial);
+    if (seen[{trial.settings.tiling, trial.settings.keepBytes.has_value(), trial.settings.shard.tiers.fetchMasters}]++ < 2)
+      chosen.push_back(trial);
   return chosen;
 }
 

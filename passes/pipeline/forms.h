@@ -31,6 +31,7 @@ private:
 
   bool chooseTiled(Tiling tiled);
   void tryStateWithActivations();
+  void tryFetchingMasters();
   bool tilesGainNothing(const std::vector<Trials::Part> &next);
   void makeLargeLogitsAgain(Tiling tiling);
   bool chooseFormWith(Tiling tiling);

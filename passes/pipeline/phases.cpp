@@ -102,6 +102,12 @@ static int64_t workBesideCopies(const CompileOptions &options) {
   return std::max<int64_t>(1, int64_t(kTimes * productsOf(options) * seconds));
 }
 
+/// Whether masters may be fetched for each use in place of compute copies: the update finds what backward has fetched if it need not wait
+/// for the norm.
+static bool fetchesMasters(const CompileOptions &options) {
+  return options.precision == "bf16" && options.clip == "never" && options.target != plan::Target::CUDA;
+}
+
 Settings settingsOf(const CompileOptions &options) {
   Settings settings;
   settings.tiling.parts = options.tileParts.value_or(1);
@@ -146,6 +152,7 @@ Question questionOf(const CompileOptions &options, int64_t tokens) {
           !options.tileTokens,
           options.recompute == "auto",
           options.accumulateOrder == "auto" && options.accumulate > 1 && options.accumulate <= kMostVertical,
+          fetchesMasters(options),
           tokens,
           options.budgets,
           options.machine};

@@ -75,7 +75,7 @@ struct Trial {
 struct Question {
   Settings asked; // what the flags say
   // Which of it they leave open, beside tiers.
-  bool anyStage = false, anyTiles = false, anyTokens = false, anyRecomputation = false, anyOrder = false;
+  bool anyStage = false, anyTiles = false, anyTokens = false, anyRecomputation = false, anyOrder = false, anyMasters = false;
   int64_t tokens = 0; // of a micro-step
   Budgets budgets;    // name the device's memory at least
   simulate::Machine machine;

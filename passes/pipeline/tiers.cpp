@@ -89,6 +89,14 @@ void Tiers::chooseStateWithActivations() {
   if (opensState() && opensActivations()) offerStateWithActivations(onDevice());
 }
 
+void Tiers::chooseFetchingMasters(const Trial &withCopies) {
+  Settings settings = withCopies.settings;
+  settings.shard.tiers.fetchMasters = true;
+  if (!opensState()) return;
+  std::optional<Trial> found = sizeState(settings);
+  if (found && found->offloadsParameters() && faster(trials.timed(*found), withCopies)) offer(found);
+}
+
 bool Tiers::mayBeFaster(const Settings &settings) {
   if (offered().empty()) return true;
   double computation = trials.timed(trials.probe(settings)).time.of(simulate::kProcessors);

@@ -22,6 +22,9 @@ public:
   void choose();
   /// Adds what offerStateWithActivations says, which choose() leaves out where the parameters stay on the device without that.
   void chooseStateWithActivations();
+  /// Adds the same choice with masters that come for each use in place of compute copies, and as much state as fits on the device then, if
+  /// that looks faster.
+  void chooseFetchingMasters(const Trial &withCopies);
 
   /// Everything that is left to choose on the device.
   Settings onDevice() const;

@@ -46,6 +46,21 @@ bool isFetchOfGather(const Order &order, int64_t position) {
          next.getBuffers()[0] == order[position].getBuffers()[1];
 }
 
+/// The step is the copy of a master that the next one rounds where it is used. Only the copy is early: to round waits for it on lane
+/// compute.
+bool isFetchToRound(const Order &order, int64_t position) {
+  if (position + 1 >= int64_t(order.size())) return false;
+  StepOp next = order[position + 1];
+  return isa<LaunchStep>(*next) && next.getBuffers().size() == 2 && isKind(next.getBuffers()[1], BufferKind::gathered) &&
+         next.getBuffers()[0] == order[position].getBuffers()[1];
+}
+
+/// The step brings parameters that are whole while they are used.
+bool isOfGather(const Order &order, int64_t position) {
+  return isKind(order[position].getBuffers()[1], BufferKind::gathered) || isFetchOfGather(order, position) ||
+         isFetchToRound(order, position);
+}
+
 void add(Arrival &arrival, const Order &order, int64_t position) {
   StepOp step = order[position];
   Value filled = step.getBuffers()[1];
@@ -65,8 +80,8 @@ std::vector<Arrival> gathersOf(ProgramOp program, const Order &order) {
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
     StringRef whose = broughtBy(order[position], homes);
     if (whose.empty()) continue;
+    if (!isOfGather(order, position)) continue;
     bool fetch = isFetchOfGather(order, position);
-    if (!fetch && !isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
     Arrival &gather = gathers.emplace_back();
     gather.bucket = whose.str();
     add(gather, order, position);
@@ -82,7 +97,7 @@ std::vector<Arrival> fetchesOf(ProgramOp program, const Order &order, state::Tie
   int64_t end = -1; // after the step that needs what the last arrival brings
   for (int64_t position = 0; position < int64_t(order.size()); ++position) {
     StringRef whose = broughtBy(order[position], homes, memory);
-    if (whose.empty() || isFetchOfGather(order, position) || isKind(order[position].getBuffers()[1], BufferKind::gathered)) continue;
+    if (whose.empty() || isOfGather(order, position)) continue;
     if (position >= end) {
       fetches.emplace_back().bucket = whose.str();
       for (end = position + 1; end < int64_t(order.size()) && !broughtBy(order[end], homes, memory).empty();) ++end;

@@ -188,7 +188,8 @@ void Lowering::lowerGather(state::GatherOp op) {
   StateOp parameter = states.tensor(bucket, bucket.readRole());
   Ref to = at(op.getWhole());
   if (op.getKernelAttr()) {
-    make<LaunchStep>(named(op, op.getBucket(), "round"), {whole(parameter)}, {to}, *op.getKernel());
+    make<LaunchStep>(named(op, op.getBucket(), "round"), {own(fetched(op, parameter).here, parameter, /*all=*/true)}, {to},
+                     *op.getKernel());
   } else if (bucket.isSharded(bucket.readRole())) {
     allGather(named(op, op.getBucket(), "gather"), own(fetched(op, parameter).here, parameter, false), to, bucket.getShard(),
               parameter.getTensor()->getType());

@@ -51,7 +51,8 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     and written once), then what the optimizer keeps (read and written once). Among equals those go first whose gradient is complete last:
     nothing of backward is left behind which their copies could hide. That may leave a disk more to do than there is time for while the first
     gradients are made, and nothing after them: with `spread` those parts of what the optimizer keeps that leave are spread evenly over backward. A master that is whole on the device has no compute copy, so it counts for
-    both: where that spares more for each byte than the copy alone it comes first. How all of this may leave, and what is then copied for
+    both: where that spares more for each byte than the copy alone it comes first. With `fetch-masters` there is none either where master and copy would
+    rest in the same tier and less is copied without it: the master is fetched for each use and rounded there, and the update finds it on the device. How all of this may leave, and what is then copied for
     each byte, is the module's `zero.removals`: pairs of bytes and traffic.
 
     With `host-updates`, for a device that has a memory of its own, a bucket is `updated_on_host` where all moments or momenta that it keeps rest there
@@ -79,6 +80,7 @@ def AssignTiersPass : Pass<"zero-assign-tiers", "::mlir::ModuleOp"> {
     Option<"deviceBytes", "device-bytes", "int64_t", "-1", "Bytes of state left to auto that rest on the device; -1: all">,
     Option<"hostBytes", "host-bytes", "int64_t", "0", "Bytes of it that rest on the host, beyond those">,
     Option<"keepCompute", "keep-compute", "bool", "false", "A compute copy is kept even where its master is whole on the device">,
+    Option<"fetchMasters", "fetch-masters", "bool", "false", "A master that rests elsewhere needs no compute copy: it is fetched for each use">,
     Option<"spread", "spread", "bool", "false", "The optimizer's state that leaves is spread over backward">,
     Option<"hostUpdates", "host-updates", "bool", "false", "What rests on the host is updated by its processors">,
     Option<"diskUpdates", "disk-updates", "bool", "false", "And what rests on disk">];

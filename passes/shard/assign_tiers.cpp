@@ -63,7 +63,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     }
     int64_t micro = module->hasAttr(state::ZeroDialect::kVertical) ? 1 : accumulate.getInt();
     llvm::MapVector<StringAttr, Uses> uses;
-    if (!*params || !*moments) {
+    if (!*params || !*moments || fetchMasters) {
       auto found = usesOf(module);
       if (failed(found)) return signalPassFailure();
       uses = std::move(*found);
@@ -100,6 +100,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     for (auto bucket : module.getOps<state::BucketOp>()) {
       if (hostUpdates) updateOnHost(bucket);
       if (!keepCompute && bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);
+      if (restTogether(bucket) && sparedWithoutCopy(bucket, micro, uses[bucket.getSymNameAttr()]) > 0) dropCompute(bucket);
     }
   }
 
@@ -116,14 +117,31 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       state::TensorAttr copy = copyBeside(choice);
       if (!copy) continue;
       state::BucketOp bucket = choice.bucket;
+      const Uses &use = uses[bucket.getSymNameAttr()];
+      int64_t spared = std::max<int64_t>(0, sparedWithoutCopy(bucket, micro, use)); // where neither rests on the device
       if (auto found = copies.find(bucket); found != copies.end())
-        thing.replaces = found->second;
+        thing.replaces = found->second, things[found->second].traffic -= spared;
       else if (copy.getTier() == state::Tier::device)
         thing.bytes -= bucket.bytesOf(copy);
       else
-        thing.traffic += bucket.bytesOf(copy) * copiesOf(bucket, copy.getRole(), micro, uses[bucket.getSymNameAttr()]);
+        thing.traffic += bucket.bytesOf(copy) * copiesOf(bucket, copy.getRole(), micro, use) - spared;
     }
     return things;
+  }
+
+  /// Bytes that a step copies less if a master away from the device has no compute copy, but comes for each use and stays for the update.
+  int64_t sparedWithoutCopy(state::BucketOp bucket, int64_t micro, const Uses &use) {
+    state::TensorAttr master = bucket.tensorOf(state::Role::master), copy = bucket.tensorOf(state::Role::compute);
+    if (!fetchMasters || hostUpdates || keepCompute || !master || !copy || bucket.isSharded(state::Role::master)) return 0;
+    int64_t uses = copiesOf(bucket, copy.getRole(), micro, use), updates = copiesOf(bucket, master.getRole(), micro, use);
+    int64_t without = uses + (bucket.getTrainable() && !use.stays); // fetched for its update as well
+    return uses * bucket.bytesOf(copy) + (updates - without) * bucket.bytesOf(master);
+  }
+
+  /// Master and compute copy, away from the device.
+  static bool restTogether(state::BucketOp bucket) {
+    state::TensorAttr master = bucket.tensorOf(state::Role::master), copy = bucket.tensorOf(state::Role::compute);
+    return master && copy && master.getTier() == copy.getTier() && master.getTier() != state::Tier::device;
   }
 
   /// What leaves comes from all of backward, in place of its beginning.
@@ -180,7 +198,7 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
     ++moved;
   }
 
-  /// The master is at hand: to round it around its uses takes no memory for a copy that most of a step has no use for.
+  /// The master is rounded around its uses: a copy would take memory, or be copied, for what most of a step has no use for.
   void dropCompute(state::BucketOp bucket) {
     SmallVector<Attribute> tensors(bucket.getTensors().getValue());
     llvm::erase_if(tensors, [](Attribute tensor) { return cast<state::TensorAttr>(tensor).getRole() == state::Role::compute; });

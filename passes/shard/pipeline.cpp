@@ -30,6 +30,7 @@ struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
   Option<std::string> offloadOptimizer{*this, "offload-optimizer", llvm::cl::init("none")};
   Option<int64_t> deviceBytes{*this, "device-bytes", llvm::cl::init(-1)};
   Option<int64_t> hostBytes{*this, "host-bytes", llvm::cl::init(0)};
+  Option<bool> fetchMasters{*this, "fetch-masters", llvm::cl::init(false)};
   Option<bool> spread{*this, "spread", llvm::cl::init(false)};
   Option<bool> hostUpdates{*this, "host-updates", llvm::cl::init(false)};
   Option<bool> diskUpdates{*this, "disk-updates", llvm::cl::init(false)};
@@ -53,6 +54,7 @@ void registerPasses() {
                                               options.tiers.offloadOptimizer = o.offloadOptimizer;
                                               options.tiers.deviceBytes = o.deviceBytes;
                                               options.tiers.hostBytes = o.hostBytes;
+                                              options.tiers.fetchMasters = o.fetchMasters;
                                               options.tiers.spread = o.spread;
                                               options.tiers.hostUpdates = o.hostUpdates;
                                               options.tiers.diskUpdates = o.diskUpdates;

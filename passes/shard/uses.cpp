@@ -50,7 +50,11 @@ FailureOr<llvm::MapVector<StringAttr, Uses>> usesOf(ModuleOp module) {
   int64_t position = 0;
   for (Operation &op : train.getBody().front()) {
     ++position;
-    if (auto gradient = dyn_cast<nn::GradientOp>(op)) uses[bucketOf.lookup(gradient.getParameterAttr().getAttr())].changed = position;
+    if (auto gradient = dyn_cast<nn::GradientOp>(op)) {
+      StringAttr bucket = bucketOf.lookup(gradient.getParameterAttr().getAttr());
+      uses[bucket].changed = position;
+      uses[bucket].stays = recent.isRecent(bucket);
+    }
     for (StringAttr bucket : readBy.lookup(&op))
       if (!recent.isNear(bucket)) ++uses[bucket].visits;
   }

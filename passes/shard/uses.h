@@ -20,6 +20,8 @@ public:
   explicit RecentUses(int64_t distance) : distance(distance) {}
   /// A use; whether it is near the bucket's last.
   bool isNear(mlir::StringAttr bucket);
+  /// Whether the bucket's last use is near the latest of all.
+  bool isRecent(mlir::StringAttr bucket) const { return recent.count(bucket); }
 
 private:
   int64_t distance;
@@ -37,6 +39,7 @@ void collectReads(nn::GetOp get, llvm::SmallVectorImpl<Read> &reads);
 
 struct Uses {
   int64_t visits = 0;  // times its parameters come to the device if they do not rest there: uses near each other are one
+  bool stays = false;  // its last use is near its last gradient: what came for the one may stay for the update
   int64_t changed = 0; // the later, the fewer operations stand after its last gradient, in whose time its update can hide; 0: not trained
 };
 

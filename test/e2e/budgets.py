@@ -323,6 +323,29 @@ def clipped(model):
     return f"{filled} blocks filled"
 
 
+def masters(model):
+    """In bf16, where a disk is slow, masters come for each use in place of compute copies, are rounded there and stay for the update, with the same bits."""
+    flags = [model[0], "x.plan", *model[1:], "--clip", "never", "--precision", "bf16"]
+    top = needs(facts(flags), "device")
+    wanted, losses = reference(1, ())
+    (suite.work / "machine.json").write_text(json.dumps({"disk_read": 2e8, "disk_write": 2e8}))
+    fetched = 0
+    for part in (0.36, 0.5):
+        plan = facts(flags, "--device-memory", int(top * part), "--machine", suite.work / "machine.json")
+        if "as masters without compute copies" in decision(plan, "memory")[0]:
+            buckets = [step["name"].removesuffix(".round") for step in schedule() if step["name"].endswith(".round")]
+            names = [step["name"] for step in schedule()]
+            rested = {bucket for bucket in buckets if f"{bucket}.parameter.fetch" in names}
+            fetched += len(rested)
+            for bucket in rested:
+                times = names.count(f"{bucket}.parameter.fetch")
+                expect(times <= buckets.count(bucket), f"the master of {bucket} is fetched {times} times for {buckets.count(bucket)} uses: its update, too, fetches it")
+            expect(not any(name.endswith(".compute.evict") and name.split(".")[0] in rested for name in names), "copies are written beside masters")
+        same(wanted, losses, 1, (), f"at {part} of the memory")
+    expect(fetched, "no plan fetches masters in place of compute copies")
+    return f"{fetched} buckets"
+
+
 def deferred(model, world, stage):
     """With a global norm some of what updates have changed on disk is written after all of them, beside the next step, with the same bits."""
     flags = [model[0], "x.plan", *model[1:], "--world", world, "--stage", stage, "--clip", "always"]
@@ -435,6 +458,7 @@ for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: what leaves is spread over backward, {world} ranks, stage {stage}", spread, models["wide"], world, stage)
 suite.check("budgets: updates beside the next forward, bf16", later, models["wide"], 1, 0, "bf16")
 suite.check("budgets: updates beside the next forward, bf16 with --clip", clipped, models["wide"])
+suite.check("budgets: masters in place of compute copies", masters, models["wide"])
 for world, stage in ((1, 0), (2, 1), (2, 3)):
     suite.check(f"budgets: written after all updates, {world} ranks, stage {stage}", deferred, models["wide"], world, stage)
 suite.check("budgets: buckets gathered beside the step before", early, models["wide"])

@@ -47,3 +47,6 @@ module attributes {zero.world = 1 : i64} {
 // A shard that is fetched to be gathered from all ranks stays for its update if that is wanted, where it is not gathered in place.
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-update-gathered{shards=true}))" %S/Inputs/shards.mlir | FileCheck %S/Inputs/shards.mlir --check-prefixes=CHECK,KEPT
 // RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-update-gathered))" %S/Inputs/shards.mlir | FileCheck %S/Inputs/shards.mlir --check-prefixes=CHECK,FETCHED
+
+// A master that is rounded where it is used stays for its update, too.
+// RUN: zero-opt "--pass-pipeline=builtin.module(plan.program(plan-update-gathered,plan-hoist-gathers))" %S/Inputs/masters.mlir | FileCheck %S/Inputs/masters.mlir

@@ -8,6 +8,9 @@
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=0" | FileCheck %s --check-prefix=ROUNDED
 // RUN: zero-opt %s --zero-shard-pipeline="world=1 stage=3 offload-params=host" | FileCheck %s --check-prefix=ALONE
 // RUN: zero-opt %s --zero-shard-pipeline="world=1 offload-optimizer=host" | FileCheck %s --check-prefix=HOST
+// RUN: zero-opt %s --zero-shard-pipeline="world=1 offload-params=disk offload-optimizer=disk fetch-masters=true" | FileCheck %s --check-prefix=FETCHED
+// RUN: zero-opt %s --zero-shard-pipeline="world=1 offload-params=host offload-optimizer=disk fetch-masters=true" | FileCheck %s --check-prefix=APART
+// RUN: zero-opt %s "--pass-pipeline=builtin.module(zero-partition,zero-assign-tiers{offload-params=auto offload-optimizer=auto device-bytes=0 fetch-masters=true})" | FileCheck %s --check-prefix=LESS
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=2" | FileCheck %s --check-prefix=TWO
 // RUN: zero-opt %s --zero-shard-pipeline="world=2 stage=3" | FileCheck %s --check-prefix=THREE
 
@@ -34,6 +37,12 @@
 // ALONE: zero.gather @bucket0 {kernel = @round_bf16
 // HOST: tensors = [#zero.tensor<master f32 whole on host>, #zero.tensor<compute bf16 whole on device>, #zero.tensor<first_moment
 // HOST: zero.resident @bucket0 : tensor<{{.*}}xbf16>
+// Used once, a master that is fetched for it and for its update and returns takes 8 bytes of each element, 2 uses of a copy and 2 of it 12.
+// FETCHED: tensors = [#zero.tensor<master f32 whole on disk>, #zero.tensor<first_moment f32 whole on disk>, #zero.tensor<second_moment f32 whole on disk>]
+// FETCHED: zero.gather @bucket0 {kernel = @round_bf16_3x32} : tensor<96xbf16>
+// FETCHED: zero.update @bucket0{{.*}}kernel = @adamw_3x32
+// APART: tensors = [#zero.tensor<master f32 whole on disk>, #zero.tensor<compute bf16 whole on host>,
+// LESS: zero.removals = array<i64: 1152, 2304>
 // TWO: func.func @step
 // TWO: zero.resident @bucket0 : tensor<128xbf16>
 // TWO: zero.update @bucket0{{.*}}kernel = @adamw_bf16_2x32
