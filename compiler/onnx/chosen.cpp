@@ -42,6 +42,19 @@ mlir::Value root(const Val &mask) {
   return v;
 }
 
+constexpr int kMostDepth = 8;
+
+/// Whether two values are computed alike: who writes `y[kind == 1] = f(x[kind == 1])` compares twice.
+bool isAlike(mlir::Value a, mlir::Value b, int depth = kMostDepth) {
+  if (a == b) return true;
+  mlir::Operation *x = a ? a.getDefiningOp() : nullptr, *y = b ? b.getDefiningOp() : nullptr;
+  if (!x || !y || depth == 0 || x->getNumResults() != 1) return false;
+  auto alike = [depth](mlir::Value v, mlir::Value w) { return mlir::success(isAlike(v, w, depth - 1)); };
+  return mlir::OperationEquivalence::isEquivalentTo(x, y, alike, nullptr, mlir::OperationEquivalence::IgnoreLocations);
+}
+
+bool isSameMask(const Val &a, const Val &b) { return isAlike(root(a), root(b)); }
+
 class Rows {
 public:
   explicit Rows(NodeContext &c) : c(c), op(c.node.op) {
@@ -51,7 +64,7 @@ public:
 
   Vals handle(Vals (*handler)(NodeContext &)) {
     for (size_t i : rows)
-      if (root(c.inputs[i].chosen->mask) != root(chosen().mask)) return refuse("they are those of two masks");
+      if (!isSameMask(c.inputs[i].chosen->mask, chosen().mask)) return refuse("they are those of two masks");
     if (c.node.mask == Node::Mask::Put) return putInPlace();
     if (!rows.empty() && rows[0] == 1 && (op == "ScatterND" || op == "ScatterElements")) return putBack(handler);
     if (!counts.empty() && !mayCount()) return refuse("it computes with how many there are");
@@ -245,7 +258,7 @@ private:
   /// Where by_mask.h has found that they are put where the same mask holds.
   Vals putInPlace() {
     Val data = c.inputs[0], mask = c.inputs[1], source = c.inputs[2];
-    bool same = rows.size() == 1 && rows[0] == 2 && chosen().dim == 0 && root(mask) == root(chosen().mask) &&
+    bool same = rows.size() == 1 && rows[0] == 2 && chosen().dim == 0 && isSameMask(mask, chosen().mask) &&
                 source.type().getNumElements() == data.type().getNumElements();
     return same ? Vals{c.e.select(mask, c.e.reshape(source, data.shape()), data)} : refuse("it puts them to other rows");
   }

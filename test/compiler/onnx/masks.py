@@ -38,6 +38,8 @@ CASES = {  # shape of what is put, shape of the result, nodes
                                                 "  y = Gather <axis = 1> (whole, end)"),
     "the first of each sample": ("1", "2, 1, 4", f"{CHOSEN} end = Constant <value_ints = [0]> ()  y = Gather <axis = 1> (each, end)"),
     "rows put back": ("4, 4", "2, 5, 4", f"{ROWS} product = MatMul (chosen, s)  new = Relu (product)  y = ScatterND (x, rows, new)"),
+    "rows put where a mask computed alike holds": ("4", "2, 5, 4", f"{ROWS} again = Equal (ids, held)  places = NonZero (again)  to = Transpose <perm = [1, 0]> (places)  new = Relu (chosen)  y = ScatterND (x, to, new)"),
+    "rows put where another mask holds": ("4", "2, 5, 4", f"{ROWS} other = Equal (ids, one)  places = NonZero (other)  to = Transpose <perm = [1, 0]> (places)  y = ScatterND (x, to, chosen)"),
     "rows added": ("2, 5, 4", "2, 5, 4", f"{ROWS} scale = Softmax (chosen)  new = Mul (chosen, scale)  y = ScatterND <reduction = \"add\"> (s, rows, new)"),
     "rows of both samples added": ("5, 4", "5, 4", f"{ROWS} {TOKENS} y = ScatterND <reduction = \"add\"> (s, tokens, chosen)"),
     "rows of both samples put": ("5, 4", "5, 4", f"{ROWS} {TOKENS} y = ScatterND (s, tokens, chosen)"),
