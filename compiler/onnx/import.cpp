@@ -3,6 +3,7 @@
 #include "compiler/onnx/by_mask.h"
 #include "compiler/onnx/content.h"
 #include "compiler/onnx/parameters.h"
+#include "compiler/onnx/same_names.h"
 #include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
 #include "mlir/IR/Verifier.h"
@@ -145,6 +146,7 @@ FailureOr<OwningOpRef<ModuleOp>> importModel(StringRef path, const ImportOptions
     Weights weights(path.str());
     if (options.reading) options.reading->bytes = weights.mapped();
     Model model = parseModel(weights.model());
+    partNames(model);
     findMasks(model);
     if (options.reading) options.reading->nodes = model.countNodes();
     return import(model, weights, options, context, loc, report ? *report : unread);

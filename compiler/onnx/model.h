@@ -5,6 +5,7 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -120,6 +121,7 @@ struct Model {
   bool hasGraph = false;
   std::vector<OpsetImport> opsets;
   std::vector<Function> functions;
+  std::deque<std::string> made; // names that are not the file's
 
   /// Those of functions and of graphs in attributes included.
   uint64_t countNodes() const;

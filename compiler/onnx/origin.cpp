@@ -82,6 +82,12 @@ static llvm::SmallVector<StringRef> namesIn(const Node *node) {
   return found;
 }
 
+llvm::SmallVector<StringRef> argumentNames(const Node &node) { return namesIn(&node); }
+
+bool isNameOf(StringRef argument, StringRef name) {
+  return llvm::any_of(llvm::ArrayRef<StringRef>{"p_", "b_", "c_"}, [&](StringRef kind) { return argument == argumentName(name, kind); });
+}
+
 bool readsDetached(const Node &node) {
   return llvm::any_of(namesIn(&node), [](StringRef argument) { return argument.starts_with("detach"); });
 }

@@ -27,6 +27,11 @@ bool readsDetached(const Node &node);
 /// that is a list is several.
 llvm::SmallVector<StringRef> argumentsOf(const Node &node, StringRef function);
 
+/// "linear", "p_head_weight": the tensors among the arguments of the call this node came from, in their order.
+llvm::SmallVector<StringRef> argumentNames(const Node &node);
+/// Whether calls name the model's own tensor `name` so: "p_head_weight" is "head.weight".
+bool isNameOf(StringRef argument, StringRef name);
+
 /// Whether PyTorch's exporters of this version or a later one have written the model.
 bool exportedSince(const Model &model, unsigned major, unsigned minor);
 
