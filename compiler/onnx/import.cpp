@@ -82,6 +82,16 @@ void heedDeclarations(MutableArrayRef<Site> sites) {
   }
 }
 
+/// PyTorch's older exporter makes inputs of parameters where it is told to leave them out.
+LogicalResult checkHasWeights(const Model &model, const ImportReport &report, Location loc) {
+  std::vector<StringRef> names;
+  for (const ValueInfo &v : model.graph.inputs)
+    if (isFloat(v.type) && isModuleName(v.name)) names.push_back(v.name);
+  if (names.empty() || model.producer != "pytorch" || !holdsWeightsInNodes(model) || !report.parameters.empty()) return success();
+  return emitError(loc) << "the file has no parameters, and " << names.size() << " of its inputs are named as such ('" << names[0]
+                        << "'): it was exported with export_params=False; leave that out, so that the parameters are in the file";
+}
+
 FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, const ImportOptions &options, MLIRContext &context,
                                         Location loc, ImportReport &report) {
   report.producer = (model.producer + " " + model.producerVersion).str();
@@ -117,7 +127,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
     }
   llvm::erase_if(sites, [&](const Site &s) { return forced.contains(s.use.tensor); });
   Decisions decisions(sites, weights, options, loc, report);
-  if (failed(decisions.make())) return failure();
+  if (failed(decisions.make()) || failed(checkHasWeights(model, report, loc))) return failure();
 
   // Second walk: parameters are read from their symbols, everything else is known and folds.
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);

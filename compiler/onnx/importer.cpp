@@ -188,7 +188,9 @@ bool Importer::node(const Node &n, Scope &scope) {
     }
     Entry *entry = scope.find(name);
     if (!entry) {
-      emitter->fail("it reads '" + name + "', which no node before it, input or initializer defines");
+      emitter->fail(
+          "it reads '" + name + "', which no node before it, input or initializer defines" +
+          (isModuleName(name) ? "; if that is a parameter, the model was exported with export_params=False: leave that out" : ""));
       return false;
     }
     if (n.domain.empty() && n.op == "Identity" && entry->initializer && !n.outputs.empty() && !isDetach(n)) {
