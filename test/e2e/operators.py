@@ -292,14 +292,15 @@ def mapped_sequence():
     return by_differences(nodes, parameters, constants, x, real(BATCH, 6), lambda v: 0.5 * np.concatenate([x @ v["w"], (x @ v["v"])[:, None]], 1))
 
 
-def large_exponents():
-    """log(e^a + e^b) of numbers whose exponentials are none, of equal ones among them, and of -inf."""
+def large_exponents(base=np.e):
+    """log(base^a + base^b) of numbers whose powers are none, of equal ones among them, and of -inf."""
     x, p, q = np.ones((BATCH, 5)), np.array([300.0, -400.0, 2.0, 120.0, 1.0]), np.array([100.0, -399.0, 1.0, 119.0, -np.inf])
-    nodes = [node("Mul", ["x", "p"], ["a"]), node("Add", ["x", "q"], ["b"]), node("Exp", ["a"], ["u"]), node("Exp", ["b"], ["v"]), node("Add", ["u", "v"], ["s"]), node("Log", ["s"], ["y"])]
-    labels, b = real(BATCH, 5), q + 1
-    loss, found = trained(nodes, {"p": p}, {"q": q}, x, labels)
-    y = np.logaddexp(p, b)
-    want = (2 * (y - labels) / labels.size).sum(0) * np.exp(p - y)
+    power = lambda a, out: node("Exp", [a], [out]) if base == np.e else node("Pow", ["base", a], [out])
+    nodes = [node("Mul", ["x", "p"], ["a"]), node("Add", ["x", "q"], ["b"]), power("a", "u"), power("b", "v"), node("Add", ["u", "v"], ["s"]), node("Log", ["s"], ["y"])]
+    labels, b, scale = real(BATCH, 5), q + 1, np.log(base)
+    loss, found = trained(nodes, {"p": p}, {"q": q, "base": np.array(base)}, x, labels)
+    y = np.logaddexp(scale * p, scale * b)
+    want = (2 * (y - labels) / labels.size).sum(0) * np.exp(scale * p - y) * scale
     expect(abs(loss - np.mean((y - labels) ** 2)) < 1e-5 * loss and np.allclose(found["p"], want, rtol=1e-5), f"the loss is {loss}, the gradient {found['p']}, not {want}")
 
 
@@ -317,6 +318,68 @@ def multiplied(op):
             np.multiply.at(y, to[:, 0], b)
         return y
     return by_differences(nodes, parameters, constants, x, real(BATCH, 5), compute)
+
+
+def averaged(counts):
+    """scatter_reduce(reduce="mean"), which the newer exporter writes as if updates replaced what is there, after zeros where that does not count."""
+    to = np.array([[0, 2, 0, 0, 3], [1, 1, 1, 1, 1], [4, 3, 2, 1, 0], [0, 0, 4, 4, 4]])
+    call = ["scatter_reduce.two", "%a", "1", "%to", "%b", "mean"]
+    put = lambda data, updates, out: said(node("ScatterElements", [data, "to", updates], [out], axis=1), *call)
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["x", "v"], ["b"]), *([] if counts else [put("a", "none", "cleared")]), put("a" if counts else "cleared", "b", "y")]
+    for each in nodes:
+        for note in each.metadata_props:
+            note.value = note.value.replace("kwargs = {}", f"kwargs = {{include_self: {counts}}}")
+    x, rows = real(BATCH, 6), np.arange(BATCH)[:, None]
+    def compute(values):
+        a, sums, many = x @ values["w"], np.zeros((BATCH, 5)), np.zeros((BATCH, 5))
+        np.add.at(sums, (rows, to), x @ values["v"])
+        np.add.at(many, (rows, to), 1)
+        return (a + sums) / (1 + many) if counts else np.where(many, sums / np.maximum(many, 1), a)
+    return by_differences(nodes, {"w": real(6, 5), "v": real(6, 5)}, {"to": to, "none": np.zeros((BATCH, 5))}, x, real(BATCH, 5), compute)
+
+
+def determinant(n):
+    """Of matrices that a parameter makes."""
+    x = real(BATCH, 6)
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "matrix"], ["m"]), node("Det", ["m"], ["d"]), node("Reshape", ["d", "column"], ["y"])]
+    constants = {"matrix": np.array([BATCH, n, n]), "column": np.array([BATCH, 1])}
+    return by_differences(nodes, {"w": real(6, n * n, scale=0.4)}, constants, x, real(BATCH, 1), lambda v: np.linalg.det((x @ v["w"]).reshape(BATCH, n, n))[:, None])
+
+
+def scanned(backwards, axis):
+    """A linear recurrence over what a parameter makes, along a dimension, from its first element or from its last."""
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+    body = helper.make_graph([node("Mul", ["h", "decay"], ["kept"]), node("Add", ["kept", "each"], ["next"]), node("Tanh", ["next"], ["out"])], "body",
+                             [value("h"), value("each")], [value("next"), value("out")])
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("Reshape", ["a", "shape"], ["all"]),
+             node("Scan", ["first", "all"], ["last", "outs"], body=body, num_scan_inputs=1, scan_input_axes=[axis], scan_input_directions=[backwards], scan_output_axes=[axis],
+                  scan_output_directions=[backwards]), node("Unsqueeze", ["last", "axis"], ["more"]), node("Concat", ["outs", "more"], ["y"], axis=axis)]
+    shape = [BATCH, 3, 5]
+    x, rest = real(BATCH, 6), [d for i, d in enumerate(shape) if i != axis]
+    def compute(values):
+        all, h, outs = (x @ values["w"]).reshape(shape), np.zeros(rest), []
+        order = range(shape[axis])[::-1 if backwards else 1]
+        for at in order:
+            h = h * values["decay"] + all.take(at, axis)
+            outs.append(np.tanh(h))
+        return np.concatenate([np.stack(outs[::-1] if backwards else outs, axis), np.expand_dims(h, axis)], axis)
+    labels = list(shape)
+    labels[axis] += 1
+    return by_differences(nodes, {"w": real(6, 15), "decay": real(rest[-1], scale=0.5)}, {"shape": np.array(shape), "first": np.zeros(rest), "axis": np.array([axis])}, x, real(*labels), compute)
+
+
+def called_alike():
+    """A buffer and a mean that the newer exporter both calls "mean", and a parameter like a result that is read beside it."""
+    x, parameters = real(BATCH, 6), {"w": real(6, 5), "mul": real(5)}
+    mean = real(5)
+    nodes = [node("MatMul", ["x", "w"], ["a"]), said(node("ReduceMean", ["a", "last"], ["mean"]), "mean.dim", "%a", "[-1]"),
+             said(node("Sub", ["a", "mean"], ["b"]), "sub.Tensor", "%a", "%mean"), said(node("Add", ["b", "mean"], ["c"]), "add.Tensor", "%b", "%b_mean"),
+             said(node("Mul", ["c", "c"], ["mul"]), "mul.Tensor", "%c", "%c"), said(node("Sub", ["mul", "mul"], ["y"]), "sub.Tensor", "%p_mul", "%mul")]
+    def compute(values):
+        a = x @ values["w"]
+        c = a - a.mean(1, keepdims=True) + mean
+        return values["mul"] - c * c
+    return by_differences(nodes, parameters, {"mean": mean, "last": np.array([-1])}, x, real(BATCH, 5), compute)
 
 
 def diagonals(equation, width):
@@ -677,6 +740,14 @@ for keep in (0, 1):
     suite.check(f"operators: ReduceProd, {'keeping' if keep else 'dropping'} the dimension", product, keep)
 suite.check("operators: ReduceLogSumExp of masked rows", masked_rows)
 suite.check("operators: Log of a sum of two exponentials", large_exponents)
+suite.check("operators: Log of a sum of two powers of 2", large_exponents, 2.0)
+for counts in (True, False):
+    suite.check(f"operators: scatter_reduce by the mean, of what is there {'too' if counts else 'nothing'}", averaged, counts)
+for n in (1, 2, 3, 5):
+    suite.check(f"operators: Det of {n} x {n}", determinant, n)
+for axis, backwards in ((1, 0), (1, 1), (2, 0)):
+    suite.check(f"operators: Scan along dimension {axis}{', backwards' * backwards}", scanned, backwards, axis)
+suite.check("operators: results called as a buffer and a parameter are", called_alike)
 for op in ("ScatterElements", "ScatterND"):
     suite.check(f"operators: {op} that multiplies", multiplied, op)
 suite.check("operators: SequenceMap", mapped_sequence)

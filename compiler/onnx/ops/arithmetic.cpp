@@ -94,9 +94,18 @@ Val sigmoidIn(const Val &x, bool &rest) {
   return sigmoid ? Val(sigmoid.getInput()) : Val();
 }
 
+/// The exponent of e^x, or of 2^x for base e.
+Val exponentIn(NodeContext &c, mlir::Value v) {
+  if (auto exp = v.getDefiningOp<nn::ExpOp>()) return exp.getInput();
+  auto power = v.getDefiningOp<nn::PowOp>();
+  if (!power || nn::splatOf(power.getLhs()) != 2.0) return {};
+  Val x = power.getRhs();
+  return c.e.mul(x, like(c, M_LN2, x));
+}
+
 /// log(e^x + e^y), as exporters write PyTorch's logaddexp, which is finite where these are not: the larger one and log(1 + e^-|x - y|).
-Val logOfExponentials(NodeContext &c, nn::ExpOp left, nn::ExpOp right) {
-  Val x = left.getInput(), y = right.getInput(), zero = like(c, 0, x), half = like(c, 0.5, x);
+Val logOfExponentials(NodeContext &c, const Val &x, const Val &y) {
+  Val zero = like(c, 0, x), half = like(c, 0.5, x);
   Val equal = c.e.compare(P::eq, x, y); // each has half of the gradient, and of infinities there is no difference
   Val larger = c.e.select(equal, c.e.add(c.e.mul(x, half), c.e.mul(y, half)), c.e.binary<nn::MaxOp>(x, y));
   Val apart = c.e.select(equal, zero, c.e.unary<nn::AbsOp>(c.e.sub(x, y)));
@@ -110,8 +119,7 @@ Vals log(NodeContext &c) {
   if (!x.isFloat()) return c.fail("it is supported for floats only");
   bool rest = false, quiet = c.importer.isQuiet();
   auto sum = x.value && !quiet ? x.value.getDefiningOp<nn::AddOp>() : nn::AddOp();
-  auto left = sum ? sum.getLhs().getDefiningOp<nn::ExpOp>() : nn::ExpOp(),
-       right = sum ? sum.getRhs().getDefiningOp<nn::ExpOp>() : nn::ExpOp();
+  Val left = sum ? exponentIn(c, sum.getLhs()) : Val(), right = left ? exponentIn(c, sum.getRhs()) : Val();
   Val r;
   if (left && right)
     r = logOfExponentials(c, left, right);

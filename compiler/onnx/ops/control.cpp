@@ -168,6 +168,55 @@ Vals loop(NodeContext &c) {
   return state;
 }
 
+/// A slice of one, without the dimension.
+Val elementAt(NodeContext &c, const Val &x, int64_t axis, int64_t at) {
+  Ints shape(x.shape().begin(), x.shape().end());
+  shape.erase(shape.begin() + axis);
+  return c.e.reshape(c.e.sliceDim(x, axis, at, at + 1), shape);
+}
+
+/// Unrolled: the body for each element of what it scans, from the first one or from the last.
+Vals scan(NodeContext &c) {
+  const Attribute *body = c.attribute("body");
+  int64_t scanned = c.integer("num_scan_inputs", 0), carried = int64_t(c.inputs.size()) - scanned;
+  if (!body || !body->graph || scanned < 1 || carried < 0 || body->graph->inputs.size() != c.inputs.size() ||
+      int64_t(body->graph->outputs.size()) < carried)
+    return c.fail("its inputs and outputs are not those of its body");
+  int64_t made = int64_t(body->graph->outputs.size()) - carried, length = -1;
+  auto list = [&](StringRef name, int64_t n) { return c.ints(name).value_or(Ints(n, 0)); };
+  Ints axes = list("scan_input_axes", scanned), backwards = list("scan_input_directions", scanned);
+  Ints outAxes = list("scan_output_axes", made), outBackwards = list("scan_output_directions", made);
+  if (int64_t(axes.size()) != scanned || int64_t(backwards.size()) != scanned || int64_t(outAxes.size()) != made ||
+      int64_t(outBackwards.size()) != made)
+    return c.fail("it has not one axis and one direction for each of what it scans");
+  for (int64_t i = 0; i < scanned; ++i) {
+    Val x = c.in(carried + i);
+    if (!x) return {};
+    if (x.sequence || (axes[i] = c.dimension(axes[i], x.rank())) < 0) return c.fail("it scans tensors along their dimensions only");
+    if (length >= 0 && length != x.dim(axes[i])) return c.fail("what it scans differs in length");
+    length = x.dim(axes[i]);
+  }
+  Vals state(c.inputs.begin(), c.inputs.begin() + carried);
+  std::vector<Vals> elements(made);
+  for (int64_t at = 0; at < length; ++at) {
+    Vals inputs = state;
+    for (int64_t i = 0; i < scanned; ++i)
+      inputs.push_back(elementAt(c, c.inputs[carried + i], axes[i], backwards[i] ? length - 1 - at : at));
+    Vals results = c.importer.subgraph(*body->graph, c, inputs);
+    if (c.e.failed()) return {};
+    state.assign(results.begin(), results.begin() + carried);
+    for (int64_t i = 0; i < made; ++i) elements[i].push_back(results[carried + i]);
+  }
+  for (int64_t i = 0; i < made; ++i) {
+    if (elements[i].empty()) return c.fail("a scan of no elements is not supported");
+    if (outBackwards[i]) std::reverse(elements[i].begin(), elements[i].end());
+    int64_t axis = c.dimension(outAxes[i], elements[i][0].rank() + 1);
+    if (axis < 0) return {};
+    state.push_back(stack(c, elements[i], axis));
+  }
+  return state;
+}
+
 /// The body for each element, with those of other sequences beside it and whole tensors as they are.
 Vals sequenceMap(NodeContext &c) {
   const Attribute *body = c.attribute("body");
@@ -203,6 +252,7 @@ void registerControl(Registry &r) {
   r["SequenceMap"] = {sequenceMap, 17, true};
   r["If"] = {ifOp};
   r["Loop"] = {loop, 1, true};
+  r["Scan"] = {scan, 11, true};
 }
 
 } // namespace zero::onnx

@@ -85,11 +85,39 @@ Vals gemm(NodeContext &c) {
   return {c.e.add(r, bias)};
 }
 
+/// From minors: those of the first rows, for each choice of as many columns, are sums of products of elements of the last of these rows and
+/// minors of one row less. Unlike elimination it has a gradient where the determinant is zero.
+Vals determinant(NodeContext &c) {
+  Val x = c.in(0);
+  if (!x) return {};
+  int64_t rank = x.rank(), n = rank < 2 ? 0 : x.dim(rank - 1);
+  constexpr int64_t kMost = 8;
+  if (n == 0 || x.dim(rank - 2) != n || !x.isFloat()) return c.fail("its input holds no square matrices of floats");
+  if (n > kMost) return c.fail("determinants of up to " + llvm::Twine(kMost) + " rows are supported, not of " + llvm::Twine(n));
+  auto at = [&](int64_t row, int64_t column) {
+    Val element = c.e.sliceDim(c.e.sliceDim(x, rank - 2, row, row + 1), rank - 1, column, column + 1);
+    return c.e.reshape(element, x.shape().drop_back(2));
+  };
+  std::vector<Val> minors(size_t(1) << n); // by the set of columns
+  for (unsigned columns = 1; columns < minors.size(); ++columns) {
+    int64_t row = llvm::popcount(columns) - 1;
+    Val &sum = minors[columns];
+    for (int64_t column = 0; column < n; ++column) {
+      if (!(columns >> column & 1)) continue;
+      Val term = row ? c.e.mul(minors[columns ^ 1u << column], at(row, column)) : at(row, column);
+      bool negative = llvm::popcount(columns >> (column + 1)) % 2; // each column after it is one exchange
+      sum = !sum ? (negative ? c.e.unary<nn::NegOp>(term) : term) : negative ? c.e.sub(sum, term) : c.e.add(sum, term);
+    }
+  }
+  return {minors.back()};
+}
+
 } // namespace
 
 void registerMatmul(Registry &r) {
   r["MatMul"] = {matmul};
   r["Gemm"] = {gemm};
+  r["Det"] = {determinant, 11};
 }
 
 } // namespace zero::onnx

@@ -93,6 +93,27 @@ Val addTo(NodeContext &c, const Scatter &s) {
   return c.e.add(s.data, c.e.reshape(sum, {b, rows, s.inner()}));
 }
 
+/// scatter_reduce(reduce="mean"), which the newer exporter writes as if it put the updates.
+bool isMean(NodeContext &c) {
+  auto call = argumentsOf(c.node, "scatter_reduce.two");
+  return call.size() > 4 && call[4] == "mean";
+}
+
+/// Whether what is there does not count in the mean: first zeros are put in its place, by a node of the same call.
+bool counts(NodeContext &c) { return !c.node.call.contains("include_self: False"); }
+bool clears(NodeContext &c) {
+  return isMean(c) && !counts(c) && llvm::none_of(argumentNames(c.node), [&](StringRef argument) {
+           return argument == c.node.inputs[2] || isNameOf(argument, c.node.inputs[2]);
+         });
+}
+
+Val average(NodeContext &c, const Scatter &s) {
+  if (!s.data.isFloat()) return c.e.fail("scatter_reduce(reduce='mean') of integers is not supported");
+  mlir::Type element = s.data.element();
+  Scatter ones{c.e.full({s.batch(), s.rows(), 1}, counts(c), element), c.e.full({s.batch(), s.count(), 1}, 1, element), s.indices};
+  return c.e.div(addTo(c, s), c.e.binary<nn::MaxOp>(addTo(c, ones), c.e.scalar(1, element)));
+}
+
 Val multiply(NodeContext &c, const Scatter &s) {
   Val product = productAlong(c, forEachRow(c, s, 1), 2);
   return c.e.mul(s.data, c.e.reshape(product, s.data.shape()));
@@ -113,8 +134,7 @@ Val place(NodeContext &c, Scatter s) {
   // What is scattered is data or a constant that an exporter folded, never a parameter.
   if (auto known = c.importer.known(s.updates, c.e)) s.updates = Val(*known);
   std::string reduction = c.string("reduction", "none");
-  if (auto call = argumentsOf(c.node, "scatter_reduce.two"); call.size() > 4 && call[4] == "mean") // which the exporter has dropped
-    return c.e.fail("scatter_reduce(reduce='mean') is not supported; divide sums by counts");
+  if (isMean(c) && !clears(c)) return average(c, s);
   if (reduction == "add") return addTo(c, s);
   if (s.data.isBool() && reduction != "none") return c.e.fail("reduction='" + reduction + "' of booleans is not supported");
   if (reduction == "mul") return multiply(c, s);
@@ -147,6 +167,8 @@ Vals scatterElements(NodeContext &c) {
     return c.fail("data, indices and updates do not fit together");
   int64_t axis = c.dimension(c.integer("axis", 0), x.rank());
   if (axis < 0) return {};
+  if (clears(c))
+    if (auto zeros = c.importer.known(updates, c.e)) updates = Val(*zeros); // and no parameter
   indices = c.e.convert(c.importer.checkedIndices(indices, x.dim(axis), c.e), c.e.i64());
   // Rows of the data that have no updates get empty ones.
   Ints none(x.rank(), 0), missing(x.rank(), 0);
@@ -155,7 +177,8 @@ Vals scatterElements(NodeContext &c) {
   for (int64_t d = 0; d < x.rank(); ++d)
     if (missing[d] < 0) return c.fail("indices are longer than data along dimension " + llvm::Twine(d));
   bool whole = indices && indices.isConstant() && llvm::all_of(missing, [](int64_t d) { return d == 0; });
-  if (whole && c.string("reduction", "none") == "none")
+  bool puts = c.string("reduction", "none") == "none" && (!isMean(c) || clears(c));
+  if (whole && puts)
     if (auto first = firstOfRun(*indices.constant, axis)) return {replaceRun(c, x, updates, axis, *first)};
   indices = c.e.pad(indices, -1, none, missing);
   updates = c.e.pad(updates, 0, none, missing);

@@ -782,7 +782,21 @@ def detached():
 
 def unknown():
     g = Graph()
-    return g.model(g.Det(g.input("x", TensorProto.FLOAT, 1, 4, 4), name="det"))
+    return g.model(g.Unique(g.input("x", TensorProto.FLOAT, 4), name="unique"))
+
+
+def without_weights():
+    """As PyTorch's older exporter writes export_params=False: parameters are inputs."""
+    g = Graph()
+    m = g.model(g.MatMul(g.input("x", TensorProto.FLOAT, 4, 3), g.input("head.weight", TensorProto.FLOAT, 3, 5)))
+    m.producer_name = "pytorch"
+    return m
+
+
+def weights_left_out():
+    """As the newer one does: nothing defines them."""
+    g = Graph()
+    return g.model(g.MatMul(g.input("x", TensorProto.FLOAT, 4, 3), "head.weight", name="product"))
 
 
 def runtime_shape():
