@@ -106,7 +106,10 @@ Declared declaredAs(const Use &use) {
   auto reads = namesIn(use.moved ? use.moved : use.node);
   if (llvm::is_contained(reads, argumentName(name))) return Declared::Parameter;
   bool fixed = llvm::is_contained(reads, argumentName(name, "b_")) || llvm::is_contained(reads, argumentName(name, "c_"));
-  return fixed ? Declared::Buffer : Declared::Unsaid;
+  // "val_3", computed within a call of no parameter, is of the buffer that the call reads.
+  auto isOf = [&](StringRef kind) { return llvm::any_of(reads, [&](StringRef read) { return read.starts_with(kind); }); };
+  bool madeUp = !isModuleName(name) && name.starts_with("val_") && !llvm::is_contained(reads, name);
+  return fixed || (madeUp && isOf("b_") && !isOf("p_")) ? Declared::Buffer : Declared::Unsaid;
 }
 
 bool maybeOfModel(const Use &use) {

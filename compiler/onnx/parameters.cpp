@@ -1,6 +1,7 @@
 //===- parameters.cpp - freezing, splitting merged initializers, tying ---------------------------===//
 #include "compiler/onnx/parameters.h"
 #include "compiler/onnx/content.h"
+#include "compiler/onnx/text.h"
 #include "compiler/onnx/ties.h"
 #include "compiler/onnx/wire.h"
 #include "llvm/ADT/StringExtras.h"
@@ -74,6 +75,8 @@ Parameter *Decisions::add(std::string name, const Uses &uses) {
   return list.back().get();
 }
 
+static Decisions::Filling fillingOf(const TensorProto &t, const Content &content) { return {t.elements, t.type, content.at(0)}; }
+
 /// The uses of one initializer, by the parameters they are of: exporters merge tensors of equal value. Where they do not say it, a tensor
 /// of one repeated number is one for each use, as the zero biases of a fresh model are, and any other is one.
 std::vector<Decisions::Uses> Decisions::split(const Uses &uses) {
@@ -84,7 +87,8 @@ std::vector<Decisions::Uses> Decisions::split(const Uses &uses) {
     if (pieces.size() > 1) parted.insert(&t);
     return pieces;
   }
-  bool filled = Content(t, weights).isConstant() && !sharesLayers;
+  Content content(t, weights);
+  bool filled = content.isConstant() && !sharesLayers && !keptApart.count(fillingOf(t, content));
   for (const Site *s : uses) {
     auto fits = [&](const Uses &piece) {
       bool same = false;
@@ -187,6 +191,18 @@ void Decisions::decide(const TensorProto &t, const Uses &uses) {
   }
 }
 
+/// Where the file holds two equal vectors of one number under names of modules, nobody has merged those.
+void Decisions::findKeptApart(ArrayRef<const TensorProto *> tensors) {
+  std::set<Filling> seen;
+  for (const TensorProto *t : tensors) {
+    if (t->inNode || t->dims.size() != 1 || t->elements < 2 || !isModuleName(t->name)) continue;
+    Content content(*t, weights);
+    if (!content.known() || !content.isConstant()) continue;
+    Filling filling = fillingOf(*t, content);
+    if (!seen.insert(filling).second) keptApart.insert(filling);
+  }
+}
+
 LogicalResult Decisions::make() {
   if (failed(freeze.compile(options.freeze, loc)) || failed(train.compile(options.train, loc)) || failed(tied.compile(options.tied, loc)) ||
       failed(untied.compile(options.untied, loc)))
@@ -205,6 +221,7 @@ LogicalResult Decisions::make() {
     shared += n > 1;
   }
   sharesLayers = 2 * shared > matrices;
+  findKeptApart(order);
   for (const TensorProto *t : order) decide(*t, uses[t]);
   llvm::stable_sort(list, [](auto &a, auto &b) { return a->place < b->place; });
   tie();
@@ -219,6 +236,7 @@ LogicalResult Decisions::make() {
   noteApart();
   noteMerged();
   warnOfComputed();
+  warnOfLost();
   for (auto &p : list) {
     if (p->trainable)
       report.parameters.push_back({p->name, p->tensor->dims, name(p->tensor->type).str(), p->role, p->where});
@@ -296,6 +314,36 @@ void Decisions::warnOfComputed() {
       "the exporter has computed " + nameSome(computed) +
       " from parameters of the model, which the file no longer has; what it computed is trained in their place, otherwise "
       "than in PyTorch: torch.onnx.export(..., optimize=False) keeps them");
+}
+
+/// Parameters that a call reads, of which its nodes have nothing: the newer exporter's optimizer leaves out biases that begin with zeros.
+void Decisions::warnOfLost() {
+  llvm::StringSet<> known;                                  // of all calls, by a name of the file's
+  llvm::StringMap<std::pair<const Node *, unsigned>> calls; // how many weights of other names stand in them
+  for (const Site &s : sites) {
+    if (!s.use.node || s.use.node->call.empty()) continue;
+    auto &[node, others] = calls[s.use.node->call];
+    node = s.use.node;
+    StringRef name = s.use.alias.empty() ? s.use.tensor->name : s.use.alias;
+    auto reads = argumentNames(*node);
+    auto own = llvm::find_if(reads, [&](StringRef argument) { return isNameOf(argument, name); });
+    if (own != reads.end())
+      known.insert(*own);
+    else
+      others += !llvm::is_contained(reads, name);
+  }
+  std::vector<std::string> lost;
+  for (auto &[text, call] : calls) {
+    std::vector<std::string> missing;
+    for (StringRef argument : argumentNames(*call.first))
+      if (argument.starts_with("p_") && !known.contains(argument)) missing.push_back(printable(argument.drop_front(2)));
+    if (missing.size() > call.second) lost.insert(lost.end(), missing.begin(), missing.end());
+  }
+  if (lost.empty()) return;
+  llvm::sort(lost);
+  report.warnings.push_back("the exporter has left out " + nameSome(lost) +
+                            " of the model's parameters, such as biases that begin with zeros; they are not " +
+                            "trained: torch.onnx.export(..., optimize=False) keeps them");
 }
 
 Reading Decisions::at(const Use &use) const {

@@ -3,6 +3,7 @@
 #include "compiler/onnx/origin.h"
 #include "compiler/onnx/patterns.h"
 #include "compiler/onnx/roles.h"
+#include <set>
 
 namespace zero::onnx {
 
@@ -42,18 +43,21 @@ public:
   Reading at(const Use &use) const;
   /// In order of first use.
   llvm::ArrayRef<std::unique_ptr<Parameter>> parameters() const { return list; }
+  using Filling = std::tuple<uint64_t, Type, float>; // of a vector of one number: its length, type and number
 
 private:
   using Uses = std::vector<const Site *>;
   void decide(const TensorProto &t, const Uses &uses);
   Parameter *add(std::string name, const Uses &uses);
   std::vector<Uses> split(const Uses &uses);
+  void findKeptApart(llvm::ArrayRef<const TensorProto *> tensors);
   void become(const TensorProto &t, const Site *first, std::vector<Uses> pieces);
   void tie();
   bool maybeMerged(const Uses &uses) const;
   void noteApart();
   void noteMerged();
   void warnOfComputed();
+  void warnOfLost();
 
   llvm::ArrayRef<Site> sites;
   Weights &weights;
@@ -63,6 +67,7 @@ private:
   Origins origins;
   Patterns freeze{"--freeze"}, train{"--train"}, tied{"--tie"}, untied{"--untie"};
   bool sharesLayers = false;                   // the model applies the same matrices more than once: then a shared vector is shared too
+  std::set<Filling> keptApart;                 // of which equal ones are stored apart
   bool tiedAny = false;                        // by --tie
   llvm::DenseSet<const TensorProto *> parted;  // by --untie
   std::vector<std::vector<std::string>> apart; // parameters that start equal and are trained apart

@@ -629,11 +629,22 @@ def shared():
     return g.model(x)
 
 
+def left_out():
+    """The optimizer of PyTorch's newer exporter leaves out a bias of zeros, and computes a table of a buffer."""
+    g = Graph()
+    x = g.Gather(g.normal("val_3", V, D), g.input("ids", TensorProto.INT64, B))
+    g.said("%b_schedule, [%ids]", function="index")
+    x = g.Gemm(x, g.normal("head.weight", D, 5))
+    g.said("%x, %p_head_weight, %p_head_bias", "head")
+    return g.model(x)
+
+
 def called_again():
     """Modules that are called more than once, as the older exporter names nodes: by their parent, and by another module. What a tool has merged since is used in modules of its own."""
     g = Graph()
     norm = lambda x, name, path: g.LayerNormalization(x, *params[name], axis=-1, name=f"/{path}/LayerNormalization")
-    params = {name: [g.weight(f"h.{name}.{part}", fill(D)) for part, fill in (("weight", np.ones), ("bias", np.zeros))] for name in ("0.norm", "0.out.last", "0.first")}
+    params = {name: [g.weight(f"h.{name}.{part}", np.full(D, number)) for part, number in zip(("weight", "bias"), numbers)]
+              for name, numbers in (("0.norm", (1.0, 0.0)), ("0.out.last", (1.0, 0.0)), ("0.first", (2.0, 3.0)))}  # equal ones that stand apart were not merged
     x = embedded(g)
     for name, path in (("0.norm", "h.0/norm"), ("0.norm", "h.0/norm_1"), ("0.norm", "h.0/norm_2"), ("0.out.last", "h.0/out/last"), ("0.out.last", "h.0/last"),
                        ("0.first", "h.0/first"), ("0.first", "h.1/first")):
