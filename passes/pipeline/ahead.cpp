@@ -1,7 +1,7 @@
 //===- ahead.cpp - what the search will ask for next, by threads that are idle ------------------------===//
 #include "passes/pipeline/ahead.h"
 #include "passes/pipeline/quiet.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/process/start_thread.h"
 
 namespace zero::pipeline {

@@ -11,9 +11,9 @@
 //   3. Only then older ones go: each is renamed to DIR/step-M.removed, and that is removed.
 // What a killed run leaves, .partial and .removed folders, the next run removes once it holds the lock on DIR (lock.h).
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/frozen.h"
 #include "runtime/checkpoint/slices.h"
-#include "runtime/plan/error.h"
 #include <optional>
 #include <string>
 #include <utility>

@@ -1,9 +1,9 @@
 // Trained weights as .safetensors, and the choice between the two formats.
 #include "runtime/checkpoint/export.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/checkpoint/first_values.h"
 #include "runtime/checkpoint/transposed.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 #include "runtime/checkpoint/export_onnx.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/finite.h"
 #include "runtime/checkpoint/shared_file.h"
 #include "runtime/checkpoint/transposed.h"
 #include "runtime/data/element.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/model_files.h"
 #include <algorithm>
 #include <filesystem>
@@ -111,7 +111,8 @@ void copyInto(const std::string &from, const File &to) {
 }
 
 // Values of the parameter from element `start` on, which are finite.
-void writeValues(const File &file, const plan::Source &source, const std::string &parameter, uint64_t start, std::span<const float> values) {
+void writeValues(const File &file, const plan::Source &source, const std::string &parameter, uint64_t start,
+                 std::span<const float> values) {
   uint64_t size = sizeOf(source.dtype()), at = source.offset() + start * size;
   if (source.dtype() == plan::F32) return file.write(at, values.data(), values.size_bytes());
   std::vector<std::byte> stored(values.size() * size);

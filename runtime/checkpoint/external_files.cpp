@@ -1,8 +1,8 @@
 // A walk over the protobuf wire format of an ONNX model that looks for one thing: TensorProto.external_data's location.
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
 #include <filesystem>
 #include <fmt/format.h>
 #include <functional>

@@ -1,7 +1,7 @@
 // A run has diverged where a number is not finite: what holds one is no checkpoint and no result.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/slices.h"
-#include "runtime/plan/error.h"
 #include <optional>
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "runtime/checkpoint/first_values.h"
+#include "runtime/base/error.h"
 #include "runtime/data/element.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/pieces.h"
 #include "runtime/process/in_parts.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/frozen.h"
-#include "runtime/plan/every_level.h"
+#include "runtime/base/every_level.h"
 #include <bit>
 #include <vector>
 

@@ -1,5 +1,5 @@
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "runtime/storage/table_rows.h"
 #include <algorithm>

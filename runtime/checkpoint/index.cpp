@@ -1,6 +1,6 @@
 #include "runtime/checkpoint/index.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/checksums.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <bit>
 #include <charconv>

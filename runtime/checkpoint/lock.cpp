@@ -1,5 +1,5 @@
 #include "runtime/checkpoint/lock.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cerrno>
 #include <cstring>
 #include <filesystem>

@@ -1,6 +1,6 @@
+#include "runtime/base/every_level.h"
 #include "runtime/checkpoint/first_values.h"
 #include "runtime/data/permutation.h"
-#include "runtime/plan/every_level.h"
 #include <algorithm>
 #include <array>
 #include <bit>

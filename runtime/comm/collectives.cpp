@@ -1,6 +1,6 @@
 #include "runtime/comm/collectives.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/ordered_sum.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
 #include <type_traits>

@@ -4,8 +4,8 @@
 //
 // A peer that dies or fails must not leave the others waiting: an implementation ends the whole run.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/comm/neighbours.h"
-#include "runtime/plan/error.h"
 #include <cstdint>
 #include <memory>
 #include <string>

@@ -1,9 +1,9 @@
+#include "runtime/base/error.h"
 #include "runtime/comm/communicator.h"
 #include "runtime/comm/local/local.h"
 #include "runtime/comm/mpi/mpi.h"
 #include "runtime/comm/tcp/environment.h"
 #include "runtime/comm/tcp/tcp.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/streams.h"
 #include <chrono>
 #include <cstdio>

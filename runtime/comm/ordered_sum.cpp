@@ -1,5 +1,5 @@
 #include "runtime/comm/ordered_sum.h"
-#include "runtime/plan/every_level.h"
+#include "runtime/base/every_level.h"
 #include <algorithm>
 #include <bit>
 #include <cstring>

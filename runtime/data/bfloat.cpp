@@ -1,6 +1,6 @@
 // Between f32 and bf16: single numbers, and whole pieces of parameters, which first values and checkpoints pass through.
+#include "runtime/base/every_level.h"
 #include "runtime/data/element.h"
-#include "runtime/plan/every_level.h"
 #include <bit>
 #include <cstring>
 

@@ -1,9 +1,9 @@
 #include "runtime/data/dataset.h"
+#include "runtime/base/error.h"
 #include "runtime/data/element.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/data/tensor_file.h"
 #include "runtime/data/token_file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

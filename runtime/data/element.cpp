@@ -1,5 +1,5 @@
 #include "runtime/data/element.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cmath>
 #include <cstring>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "runtime/data/feeder.h"
+#include "runtime/base/error.h"
 #include "runtime/data/element.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/in_parts.h"
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 #include "runtime/data/labels.h"
+#include "runtime/base/error.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/element.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <vector>

@@ -1,5 +1,5 @@
 #include "runtime/data/mapped_file.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>

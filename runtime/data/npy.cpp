@@ -1,5 +1,5 @@
 #include "runtime/data/npy.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cctype>
 #include <cstring>
 #include <fmt/format.h>

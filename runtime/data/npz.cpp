@@ -1,8 +1,8 @@
 // NumPy's .npz: a zip archive of .npy members, stored or deflated, with zip64 where sizes ask for it.
+#include "runtime/base/error.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/data/npy.h"
 #include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>

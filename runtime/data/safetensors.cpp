@@ -1,8 +1,8 @@
 // The .safetensors format: u64 header length, JSON header, tensor bytes without holes.
 #include "runtime/data/safetensors.h"
+#include "runtime/base/error.h"
 #include "runtime/data/mapped_file.h"
 #include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>

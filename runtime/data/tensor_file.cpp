@@ -1,5 +1,5 @@
 #include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

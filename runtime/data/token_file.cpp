@@ -1,7 +1,7 @@
 #include "runtime/data/token_file.h"
+#include "runtime/base/error.h"
 #include "runtime/data/element.h"
 #include "runtime/data/mapped_file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 

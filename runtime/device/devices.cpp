@@ -1,5 +1,5 @@
 #include "runtime/device/devices.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/target.h"
 #include "runtime/process/processors.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "runtime/device/disk_arenas.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <array>
 #include <future>
 #include <malloc.h>

@@ -1,6 +1,6 @@
 #include "runtime/engine/engine.h"
+#include "runtime/base/error.h"
 #include "runtime/engine/resolve.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/target.h"

@@ -1,5 +1,5 @@
 #include "runtime/engine/parameter_groups.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <cstdint>

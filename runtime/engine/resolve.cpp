@@ -1,8 +1,8 @@
 #include "runtime/engine/resolve.h"
+#include "runtime/base/error.h"
 #include "runtime/device/step_name.h"
 #include "runtime/plan/attention.h"
 #include "runtime/plan/epilogue.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 

@@ -1,5 +1,5 @@
 #include "runtime/files/direct_writer.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cstring>
 

@@ -1,5 +1,5 @@
 #include "runtime/files/distinct.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <filesystem>
 #include <fmt/format.h>
 #include <map>

@@ -1,5 +1,5 @@
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

@@ -1,6 +1,6 @@
 //===- text.cpp - the text form of a judge's problem --------------------------------------------------===//
+#include "runtime/base/error.h"
 #include "runtime/judge/problem.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/lanes.h"
 #include "runtime/plan/plan.pb.h"
 #include <charconv>

@@ -1,5 +1,5 @@
+#include "runtime/base/error.h"
 #include "runtime/plan/checks.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"

@@ -1,6 +1,6 @@
 // Steps about rows of a table: their references beside a kernel's, and how these fit together.
+#include "runtime/base/error.h"
 #include "runtime/plan/checks.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/pieces.h"
 #include "runtime/plan/state.h"

@@ -1,6 +1,6 @@
 // Which memories a step may reach, and on which lane.
+#include "runtime/base/error.h"
 #include "runtime/plan/checks.h"
-#include "runtime/plan/error.h"
 
 namespace zero::plan {
 namespace {

@@ -1,7 +1,7 @@
 #include "runtime/plan/checks.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/control_characters.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/validate.h"
-#include "runtime/process/control_characters.h"
 #include <array>
 #include <set>
 #include <vector>

@@ -1,7 +1,7 @@
 #include "runtime/plan/container.h"
+#include "runtime/base/error.h"
 #include "runtime/files/descriptor.h"
 #include "runtime/files/partial_file.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/paths.h"
 #include "runtime/plan/validate.h"

@@ -1,6 +1,6 @@
 #include "runtime/plan/layout.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
 #include <zlib.h>

@@ -1,6 +1,6 @@
 #include "runtime/plan/model_files.h"
+#include "runtime/base/error.h"
 #include "runtime/files/descriptor.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>

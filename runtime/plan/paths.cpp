@@ -1,6 +1,6 @@
 #include "runtime/plan/paths.h"
+#include "runtime/base/error.h"
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
 #include <filesystem>
 #include <functional>
 

@@ -1,5 +1,5 @@
 #include "runtime/plan/signature.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>

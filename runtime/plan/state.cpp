@@ -1,5 +1,5 @@
 #include "runtime/plan/state.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <cmath>

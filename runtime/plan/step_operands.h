@@ -1,7 +1,7 @@
 // The references of a step, held against the form and the extents that its kind has. Shared between the files that check steps.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/plan/checks.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/state.h"
 #include <initializer_list>

@@ -1,7 +1,7 @@
 #include "runtime/plan/validate.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/checks.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/mesh.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/target.h"

@@ -1,7 +1,7 @@
 // Numbers that nobody can tell beforehand, from the system. std::random_device would ask for a newer C library than those of most GPUs'
 // machines (arc4random, glibc 2.36).
 #pragma once
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cerrno>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,6 @@
 // Threads that the system may refuse.
 #pragma once
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <string>
 #include <system_error>
 #include <thread>

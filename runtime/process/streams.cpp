@@ -1,5 +1,5 @@
 #include "runtime/process/streams.h"
-#include "runtime/process/control_characters.h"
+#include "runtime/base/control_characters.h"
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>

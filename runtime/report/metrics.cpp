@@ -1,5 +1,5 @@
 #include "runtime/report/metrics.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/lanes.h"
 #include <cerrno>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "runtime/simulate/cluster.h"
+#include "runtime/base/error.h"
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/plan.pb.h"
 #include "runtime/simulate/machines.h"
 #include <charconv>

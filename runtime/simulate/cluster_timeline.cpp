@@ -1,5 +1,5 @@
 #include "runtime/simulate/cluster_timeline.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/simulate/lanes.h"
 #include "runtime/simulate/rank_classes.h"
 #include "runtime/simulate/runs.h"

@@ -1,7 +1,7 @@
 //===- measured.cpp - how fast a machine was in a run ---------------------------------------------------===//
 #include "runtime/simulate/measured.h"
+#include "runtime/base/error.h"
 #include "runtime/inspect/inspect.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/lanes.h"
 #include "runtime/simulate/step_cost.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 #include "runtime/simulate/timeline.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/simulate/lanes.h"
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "runtime/storage/disk_files.h"
+#include "runtime/base/error.h"
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Requests through io_uring: one system call submits what is new and waits for what is complete.
 #pragma once
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/storage/request_queue.h"
 
 namespace zero::runtime {

@@ -1,4 +1,5 @@
 // What a run says before its first step and after its last: memory, disks, data.
+#include "runtime/base/bytes.h"
 #include "runtime/data/show.h"
 #include "runtime/process/streams.h"
 #include "runtime/train/run.h"
@@ -15,8 +16,7 @@ void Run::announce() {
                     setup.steps > 0 && at.step == setup.steps ? ", the last one: nothing is left to train" : ""));
   for (const std::string &sentence : changed) say(sentence);
   if (metrics && !metrics->before().empty()) say(fmt::format("what {} held is in {} now", *options.metrics, metrics->before()));
-  say(fmt::format("{} bytes of memory per rank ({:.1f} MiB), as planned", engine.allocatedBytes(),
-                  static_cast<double>(engine.allocatedBytes()) / (1 << 20)));
+  say(fmt::format("{} bytes of memory per rank ({}), as planned", engine.allocatedBytes(), inMiB(engine.allocatedBytes())));
   announceDisk();
   if (setup.feeder && leads) announceData();
   for (const std::string &report : setup.groups.report) say(report);
@@ -28,8 +28,8 @@ void Run::announce() {
 
 void Run::announceDisk() {
   if (engine.diskBytes() > 0)
-    say(fmt::format("{} bytes on disk per rank ({:.1f} MiB), in {}{}", engine.diskBytes(),
-                    static_cast<double>(engine.diskBytes()) / (1 << 20), fmt::join(setup.diskFolders, " and "),
+    say(fmt::format("{} bytes on disk per rank ({}), in {}{}", engine.diskBytes(), inMiB(engine.diskBytes()),
+                    fmt::join(setup.diskFolders, " and "),
                     options.diskPaths.empty() ? ", where the plan lies (--disk-path chooses other disks)" : ""));
   else if (!options.diskPaths.empty())
     say("--disk-path is not needed: the plan keeps nothing on disk");
@@ -43,8 +43,7 @@ void Run::sayTraffic() {
   std::vector<DiskTraffic> all(plan.world());
   rank.communicator.allGather(&mine, all.data(), sizeof mine);
   for (const DiskTraffic &one : all) sum.read += one.read, sum.written += one.written;
-  auto inMiB = [](uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
-  say(fmt::format("{} bytes written to disk ({:.1f} MiB) and {} read ({:.1f} MiB) by all ranks; what is written wears an SSD", sum.written,
+  say(fmt::format("{} bytes written to disk ({}) and {} read ({}) by all ranks; what is written wears an SSD", sum.written,
                   inMiB(sum.written), sum.read, inMiB(sum.read)));
 }
 

@@ -1,5 +1,5 @@
 #include "runtime/train/groups.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/pieces.h"
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,5 @@
 #include "runtime/train/hyper.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>

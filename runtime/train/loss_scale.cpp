@@ -1,5 +1,5 @@
 #include "runtime/train/loss_scale.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 

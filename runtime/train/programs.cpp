@@ -1,5 +1,5 @@
 #include "runtime/train/programs.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/micro_steps.h"
 #include <algorithm>
 #include <fmt/format.h>

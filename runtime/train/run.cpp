@@ -1,6 +1,6 @@
 #include "runtime/train/run.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/initial.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/signals.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/evaluate.h"

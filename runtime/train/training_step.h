@@ -1,9 +1,9 @@
 // One update of all parameters after another: samples in, the programs of its micro-steps, and what came of it. A step is begun before the
 // one before it is looked at, unless the host needs the state between them.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export.h"
 #include "runtime/engine/engine.h"
-#include "runtime/plan/error.h"
 #include "runtime/report/record.h"
 #include "runtime/train/runs.h"
 #include "runtime/train/setup.h"

@@ -4,9 +4,9 @@
 //
 // usage: disk_lanes PLAN FOLDER[,FOLDER] PROGRAM STEPS
 // Prints "ready" after a first step and waits for a line, then makes STEPS and prints what one took, of rank 0: the median, and the mean.
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/memory.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/state.h"
 #include "runtime/storage/row_writer.h"
 #include "runtime/storage/storage.h"

@@ -1,10 +1,10 @@
 // Whatever bytes a data file or the model of an export has, reading it ends in tensors that can be read whole, or in zero::Error.
 //
 // The first byte chooses the format: .safetensors, .npz, or the walk over an ONNX file for its external data.
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/data/element.h"
 #include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

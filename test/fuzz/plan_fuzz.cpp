@@ -3,10 +3,10 @@
 // The first byte chooses: odd, the rest is the plan message alone; else a whole file, as it is or (2, 6, …) with its checksums made right,
 // which a fuzzer does not find by itself. The message says how far its kernels reach and no code is there to say otherwise, so what is
 // looked for here is that every launch is held against that.
+#include "runtime/base/error.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/state.h"
 #include "runtime/plan/validate.h"
 #include "test/fuzz/message_mutator.h"

@@ -1,8 +1,8 @@
 // A run on the device for cuda that uses every function on the short lists, and ends as zerorun does: with exit status 0, or one sentence
 // on stderr and 1. cuda_faults_test breaks it everywhere. usage: cuda_scenario (ZERO_CUDA_LIBRARIES and the others from the environment;
 // test/gpu/fake/README.md)
+#include "runtime/base/error.h"
 #include "runtime/device/devices.h"
-#include "runtime/plan/error.h"
 #include "test/gpu/fake_machine.h"
 #include "test/unit/sample_plans.h"
 #include <cstdio>

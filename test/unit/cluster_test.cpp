@@ -1,5 +1,5 @@
 // Ranks that differ, in virtual time (runtime/simulate): small plans whose times are known.
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/simulate/cluster_timeline.h"
 #include "runtime/simulate/machines.h"
 #include "runtime/simulate/shared.h"

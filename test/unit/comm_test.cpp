@@ -1,8 +1,8 @@
 // Collectives alone, under mpirun (CTest runs this program with 1, 2 and 4 ranks) and over TCP (it starts itself as several ranks).
+#include "runtime/base/error.h"
 #include "runtime/comm/mpi/mpi.h"
 #include "runtime/comm/ordered_sum.h"
 #include "runtime/comm/patience.h"
-#include "runtime/plan/error.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/tcp_launch.h"
 #include <bit>

@@ -1,11 +1,11 @@
 // Data files made byte by byte, a plan of tokens, and the memory of its inputs.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/data/dataset.h"
 #include "runtime/data/element.h"
 #include "runtime/data/feeder.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/data/tensor_file.h"
-#include "runtime/plan/error.h"
 #include "test/unit/run_fixtures.h"
 #include <cstring>
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // The CPU device against straightforward double-precision references.
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/attention_tile.h"
 #include "runtime/device/cpu/bf16/product.h"
 #include "runtime/device/cpu/cpu_device.h"
@@ -9,7 +10,6 @@
 #include "runtime/device/cpu/packing.h"
 #include "runtime/device/cpu/thread_pool.h"
 #include "runtime/device/devices.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/hidden.h"
 #include "test/unit/run_fixtures.h"
 #include <atomic>

@@ -1,9 +1,9 @@
 // Small plans made by hand, run alone and under mpirun (CTest runs this program with 1, 2 and 4 ranks).
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/device/cpu/cpu_program.h"
 #include "runtime/engine/engine.h"
 #include "runtime/engine/resolve.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"

@@ -1,6 +1,6 @@
 // What a rank says and does while another one does not answer; the other one is a child process, and time is given.
+#include "runtime/base/error.h"
 #include "runtime/comm/patience.h"
-#include "runtime/plan/error.h"
 #include "test/unit/run_fixtures.h"
 #include <cstring>
 #include <gtest/gtest.h>

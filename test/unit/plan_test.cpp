@@ -1,7 +1,7 @@
 // The plan file and its validator: what was written comes back, and every kind of damage gets its own sentence.
+#include "runtime/base/error.h"
 #include "runtime/plan/attention.h"
 #include "runtime/plan/epilogue.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/layout.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/plan_builder.h"

@@ -1,7 +1,7 @@
 // What tests of the runtime share: a folder that goes away, kernels written in C, refusals, and ranks as threads.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/comm/communicator.h"
-#include "runtime/plan/error.h"
 #include <barrier>
 #include <cstring>
 #include <filesystem>

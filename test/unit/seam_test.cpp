@@ -1,8 +1,8 @@
 // The seam between engine and device: programs on a device that completes operations in any order their waits allow (virtual_device.h)
 // give the bits of the cpu, and do not once a wait is missing. Alone and under mpirun.
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/cpu_device.h"
 #include "runtime/engine/engine.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/mpi_environment.h"
 #include "test/unit/plan_builder.h"

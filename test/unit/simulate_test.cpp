@@ -1,5 +1,5 @@
 // Virtual time (runtime/simulate): small schedules whose times are known.
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/simulate/machines.h"
 #include "runtime/simulate/measured.h"
 #include "runtime/simulate/step_cost.h"

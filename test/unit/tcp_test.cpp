@@ -1,8 +1,8 @@
 // How ranks find each other over TCP: what they are told in the environment, who does not come, and who comes but should not.
+#include "runtime/base/error.h"
 #include "runtime/comm/tcp/caller.h"
 #include "runtime/comm/tcp/environment.h"
 #include "runtime/comm/tcp/tcp.h"
-#include "runtime/plan/error.h"
 #include "test/unit/tcp_launch.h"
 #include <atomic>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/process/file_limit.h"
 #include "runtime/train/agreement.h"
 #include "runtime/train/groups.h"

@@ -1,7 +1,7 @@
 // Plans whose steps tests move, change and take away, to hear what the judge says of it.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/judge/judge.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include "test/unit/plan_builder.h"
 #include <functional>

@@ -9,13 +9,13 @@
 //   - a submission's inputs must not change before it is complete.
 // Ranks of one run are given one seed, so that they call their collectives in one order.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/cpu_program.h"
 #include "runtime/device/cpu/executor.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/device.h"
 #include "runtime/judge/problem.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <cstring>
 #include <deque>

@@ -1,10 +1,10 @@
 //===- zero-inspect - read exactly what a plan will do ------------------------------------------------===//
 // It never loads a plan's code, whatever it is asked: to look at a stranger's plan is safe.
+#include "runtime/base/error.h"
 #include "runtime/files/file.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/judge/judge.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"

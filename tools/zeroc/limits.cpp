@@ -2,7 +2,7 @@
 // What no check foresees ends here, in a sentence rather than in the system's killer: a thread looks at the memory and the processor
 // time of the process a hundred times a second.
 #include "tools/zeroc/limits.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <algorithm>
 #include <charconv>

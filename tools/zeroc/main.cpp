@@ -1,7 +1,7 @@
 //===- zeroc - an ahead-of-time compiler for ZeRO -----------------------------------------------------===//
+#include "runtime/base/error.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/processors.h"
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"

@@ -1,8 +1,8 @@
 //===- options.cpp - what flags say into options --------------------------------------------------===//
 #include "tools/zeroc/options.h"
 #include "compiler/codegen/codegen.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/simulate/machines.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/flags.h"

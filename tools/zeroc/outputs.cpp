@@ -1,11 +1,11 @@
 #include "tools/zeroc/outputs.h"
+#include "runtime/base/error.h"
 #include "runtime/checkpoint/export_onnx.h"
 #include "runtime/files/distinct.h"
 #include "runtime/files/partial_file.h"
 #include "runtime/inspect/inspect.h"
 #include "runtime/page/page.h"
 #include "runtime/plan/container.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/paths.h"
 
 namespace zero {

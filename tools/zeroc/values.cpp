@@ -1,6 +1,6 @@
 //===- values.cpp - values of flags that are neither words nor numbers --------------------------------===//
 #include "tools/zeroc/values.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>

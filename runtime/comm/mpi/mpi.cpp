@@ -1,8 +1,8 @@
 #include "runtime/comm/mpi/mpi.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/collectives.h"
 #include "runtime/comm/patience.h"
 #include "runtime/files/lock_file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>

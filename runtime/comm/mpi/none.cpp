@@ -1,6 +1,6 @@
 // In place of mpi.cpp in programs that are carried to machines whose MPI is unknown (cmake/Portable.cmake).
+#include "runtime/base/error.h"
 #include "runtime/comm/mpi/mpi.h"
-#include "runtime/plan/error.h"
 
 namespace zero::runtime {
 

@@ -1,5 +1,5 @@
 #include "runtime/comm/tcp/acceptor.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/process/streams.h"
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "runtime/comm/tcp/environment.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/tcp/secret.h"
-#include "runtime/plan/error.h"
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -62,10 +62,11 @@ std::optional<Membership> membershipFromEnvironment() {
   if (startedByTorchrun() && here && std::strcmp(here, size) == 0) result.host = "127.0.0.1";
   result.secret = secretFromEnvironment();
   if (result.secret.empty() && !namesLoopback(result.host))
-    throw Error(fmt::format("MASTER_ADDR='{}' can be reached from other machines, so the ranks need a secret by which they know each other; "
-                            "set ZERORUN_SECRET, or ZERORUN_SECRET_FILE to a file that holds it, to the same for all ranks: `openssl rand "
-                            "-hex 32` makes one",
-                            result.host));
+    throw Error(
+        fmt::format("MASTER_ADDR='{}' can be reached from other machines, so the ranks need a secret by which they know each other; "
+                    "set ZERORUN_SECRET, or ZERORUN_SECRET_FILE to a file that holds it, to the same for all ranks: `openssl rand "
+                    "-hex 32` makes one",
+                    result.host));
   if (const char *seconds = given("ZERORUN_START_TIMEOUT"))
     result.limits.giveUp = std::chrono::seconds(number("ZERORUN_START_TIMEOUT", seconds, 1, 86400, "number of seconds"));
   return result;

@@ -1,7 +1,7 @@
 #include "runtime/comm/tcp/gather.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/tcp/acceptor.h"
 #include "runtime/comm/tcp/wait.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/random_bits.h"
 #include <cerrno>
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "runtime/comm/tcp/mesh.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/tcp/caller.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <fmt/format.h>
 #include <thread>

@@ -1,8 +1,8 @@
 #include "runtime/comm/tcp/rendezvous.h"
+#include "runtime/base/error.h"
 #include "runtime/comm/tcp/caller.h"
 #include "runtime/comm/tcp/gather.h"
 #include "runtime/comm/tcp/wait.h"
-#include "runtime/plan/error.h"
 #include <fmt/format.h>
 #include <thread>
 

@@ -1,6 +1,6 @@
 #include "runtime/comm/tcp/secret.h"
+#include "runtime/base/error.h"
 #include "runtime/files/descriptor.h"
-#include "runtime/plan/error.h"
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "runtime/comm/tcp/session.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

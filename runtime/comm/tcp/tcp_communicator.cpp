@@ -1,5 +1,5 @@
 #include "runtime/comm/tcp/tcp_communicator.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "runtime/device/cpu/attention.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/attention_products.h"
 #include "runtime/device/cpu/attention_tile.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/hidden.h"
 #include <algorithm>
 #include <limits>

@@ -1,23 +1,17 @@
 #include "runtime/device/cpu/cpu_device.h"
+#include "runtime/base/bytes.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/cpu/queue.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/target.h"
 #include <algorithm>
-#include <cstdio>
 #include <malloc.h>
 #include <utility>
 
 namespace zero::runtime {
 namespace {
-
-std::string inMiB(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f MiB", static_cast<double>(bytes) / (uint64_t(1) << 20));
-  return text;
-}
 
 class CpuDevice final : public Device {
 public:

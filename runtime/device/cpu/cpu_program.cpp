@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/cpu_program.h"
+#include "runtime/base/error.h"
 #include "runtime/device/step_name.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 
 namespace zero::runtime {

@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/kernel_library.h"
+#include "runtime/base/error.h"
 #include "runtime/device/kernel_bounds.h"
-#include "runtime/plan/error.h"
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>

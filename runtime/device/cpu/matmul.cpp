@@ -1,6 +1,6 @@
 #include "runtime/device/cpu/matmul.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/packing.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <array>
 #include <cmath>

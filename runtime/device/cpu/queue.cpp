@@ -1,5 +1,5 @@
 #include "runtime/device/cpu/queue.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include "runtime/process/start_thread.h"
 #include "runtime/process/wake_soon.h"
 #include <algorithm>

@@ -1,19 +1,17 @@
 #include "runtime/device/cuda/arenas.h"
+#include "runtime/base/bytes.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/available_memory.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/in_parts.h"
 #include "runtime/process/processors.h"
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace zero::runtime::cuda {
 namespace {
 
 constexpr uint64_t kPage = 4096;
 constexpr uint64_t kPart = uint64_t(64) << 20; // bytes that are worth starting a thread
-
-std::string inMiB(uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 uint64_t roundUp(uint64_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 

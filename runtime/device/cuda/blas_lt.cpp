@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/blas_lt.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <array>
 #include <utility>
 

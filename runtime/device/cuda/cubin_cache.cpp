@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/cubin_cache.h"
+#include "runtime/base/error.h"
 #include "runtime/files/file.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <array>
 #include <cstdlib>

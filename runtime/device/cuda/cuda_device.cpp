@@ -1,9 +1,9 @@
 #include "runtime/device/cuda/cuda_device.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/device/cuda/arenas.h"
 #include "runtime/device/cuda/cuda_queue.h"
 #include "runtime/device/cuda/gpu.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/target.h"
 #include <cstring>
 #include <deque>

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/cuda_program.h"
+#include "runtime/base/error.h"
 #include "runtime/device/step_name.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 

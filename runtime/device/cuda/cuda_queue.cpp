@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/cuda_queue.h"
+#include "runtime/base/error.h"
 #include "runtime/device/step_name.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <thread>
 

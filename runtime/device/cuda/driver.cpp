@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/driver.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <array>
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/host_lane.h"
+#include "runtime/base/error.h"
 #include "runtime/device/step_name.h"
-#include "runtime/plan/error.h"
 #include "runtime/process/start_thread.h"
 #include <atomic>
 #include <cstring>

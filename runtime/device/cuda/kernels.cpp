@@ -1,7 +1,7 @@
 #include "runtime/device/cuda/kernels.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cuda/cubin_cache.h"
 #include "runtime/device/kernel_bounds.h"
-#include "runtime/plan/error.h"
 #include <array>
 #include <cstring>
 #include <fmt/format.h>

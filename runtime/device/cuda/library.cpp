@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/library.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <cstdlib>
 #include <dlfcn.h>
 #include <glob.h>

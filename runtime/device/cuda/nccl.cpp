@@ -1,5 +1,5 @@
 #include "runtime/device/cuda/nccl.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <array>
 #include <cstdlib>
 #include <utility>

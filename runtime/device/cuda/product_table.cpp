@@ -1,6 +1,6 @@
 #include "runtime/device/cuda/product_table.h"
+#include "runtime/base/error.h"
 #include "runtime/plan/epilogue.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include "runtime/device/cuda/tuner.h"
+#include "runtime/base/error.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/device/cuda/products.h"
 #include "runtime/plan/epilogue.h"
-#include "runtime/plan/error.h"
 #include "runtime/plan/validate.h"
 #include <algorithm>
 #include <bit>

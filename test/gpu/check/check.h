@@ -1,9 +1,9 @@
 //===- check.h - what gpu-check's commands have in common -------------------------------------------------===//
 // A command writes lines of a report (markdown) to standard output. Its last line is its result in a few words.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/device/cuda/gpu.h"
 #include "runtime/device/cuda/handles.h"
-#include "runtime/plan/error.h"
 #include <functional>
 #include <map>
 #include <string>

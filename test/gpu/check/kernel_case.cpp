@@ -1,5 +1,5 @@
 #include "test/gpu/check/kernel_case.h"
-#include "runtime/plan/error.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "runtime/device/cpu/half/half.h"
-#include "runtime/plan/every_level.h"
+#include "runtime/base/every_level.h"
 #include <bit>
 
 namespace zero::runtime {

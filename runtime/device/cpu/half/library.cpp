@@ -1,6 +1,6 @@
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/half/products.h"
 #include "runtime/device/cpu/memory.h"
-#include "runtime/plan/error.h"
 #include <algorithm>
 #include <dnnl.hpp>
 #include <map>

@@ -1,8 +1,8 @@
 // Products of bf16 or f16 matrices. All ways sum in f32 and round once.
 #pragma once
+#include "runtime/base/error.h"
 #include "runtime/device/cpu/bf16/unit.h"
 #include "runtime/device/program.h"
-#include "runtime/plan/error.h"
 #include <memory>
 #include <optional>
 #include <span>
