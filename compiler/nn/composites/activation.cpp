@@ -1,6 +1,6 @@
 //===- activation.cpp - GELU and SiLU ----------------------------------------------------------===//
 // Their gradients are computed from their input, which the product before them needs anyway.
-#include "compiler/nn/composites/gelu.h"
+#include "compiler/nn/eval/gelu.h"
 #include "compiler/nn/implement.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 //===- groups.cpp - rows in groups, and their products with the matrices of these ----------------===//
+#include "compiler/nn/eval/row_product.h"
 #include "compiler/nn/implement.h"
-#include "compiler/nn/library/row_product.h"
 
 using namespace mlir;
 

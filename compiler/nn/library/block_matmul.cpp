@@ -1,6 +1,6 @@
 //===- block_matmul.cpp - products of blocks of rows with the matrices of their groups ------------===//
+#include "compiler/nn/eval/row_product.h"
 #include "compiler/nn/implement.h"
-#include "compiler/nn/library/row_product.h"
 
 using namespace mlir;
 

@@ -1,5 +1,5 @@
 //===- matmul.cpp - the matrix product ---------------------------------------------------------===//
-#include "compiler/nn/composites/gelu.h"
+#include "compiler/nn/eval/gelu.h"
 #include "compiler/nn/implement.h"
 
 using namespace mlir;
