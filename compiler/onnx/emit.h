@@ -10,7 +10,7 @@
 
 namespace zero::onnx {
 
-struct Chosen;
+struct MaskedRows;
 enum class Type : int32_t; // model.h
 
 /// What an ONNX name stands for: a value of the function, a tensor known now, or a sequence of these.
@@ -18,8 +18,8 @@ struct Val {
   mlir::Value value;
   std::shared_ptr<const nn::Tensor> constant;
   std::shared_ptr<const std::vector<Val>> sequence;
-  std::shared_ptr<const Chosen> chosen; // of whose rows not all count (chosen.h); null: all do
-  Type integer{};                       // of integers: what they are in the file; else undefined
+  std::shared_ptr<const MaskedRows> masked; // of whose rows not all count (masked_rows.h); null: all do
+  Type integer{};                           // of integers: what they are in the file; else undefined
 
   Val() = default;
   Val(mlir::Value value) : value(value) {}

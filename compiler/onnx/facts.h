@@ -1,5 +1,6 @@
 //===- facts.h - what is known of each value while roles are told --------------------------------===//
-// Private to roles.cpp (how facts pass through operations), meetings.cpp (what a known value is to the data) and sequence.cpp.
+// Private to roles.cpp (how facts pass through operations), role_evidence.cpp (what uses of known values with the data say) and
+// sequence.cpp.
 #pragma once
 #include "compiler/onnx/content.h"
 #include "compiler/onnx/roles.h"
@@ -43,9 +44,9 @@ private:
   Fact move(mlir::Operation &op);
   Kind most(mlir::Operation &op);
 
-  // Meetings of known values with the data.
-  Fact join(nn::ConcatOp op);
-  Fact meet(mlir::Operation &op);
+  // Uses of known values with the data.
+  Fact concatenation(nn::ConcatOp op);
+  Fact elementwise(mlir::Operation &op);
   void added(Fact &o, mlir::Operation &op, Kind data, bool choice);
   void multiplied(Fact &o, mlir::Operation &op, Kind data);
   /// Rows of a table end their way here: used as an embedding is.

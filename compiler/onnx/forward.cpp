@@ -103,7 +103,7 @@ void Importer::settleDetached(Block &block) {
     if (depends && choice && choice.getOnFalse() == detached.getInput()) continue;
     if (depends) {
       auto named = dyn_cast<NameLoc>(op.getLoc());
-      census.count(Seen::Detached, named ? named.getName().getValue() : StringRef());
+      notes.count(NoteKind::Detached, named ? named.getName().getValue() : StringRef());
     } else {
       detached.getResult().replaceAllUsesWith(detached.getInput());
       op.erase();
@@ -152,7 +152,7 @@ LogicalResult Importer::run() {
       emitter->fail("it is no tensor");
       return failure();
     }
-    if (v.chosen) {
+    if (v.masked) {
       emitter->fail("it has as many rows as a mask of the data chooses, which only the run knows");
       return failure();
     }

@@ -141,7 +141,7 @@ FailureOr<OwningOpRef<ModuleOp>> import(const Model &model, Weights &weights, co
   });
   if (failed(walk->run()) || failed(emitParameters(*module, decisions, weights, options))) return failure();
   if (failed(verify(*module))) return failure();
-  walk->census.tell(quantized, report);
+  walk->notes.tell(quantized, report);
   return module;
 }
 

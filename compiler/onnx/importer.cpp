@@ -1,6 +1,6 @@
 //===- importer.cpp - names, scopes and order of an ONNX graph -----------------------------------===//
 #include "compiler/onnx/importer.h"
-#include "compiler/onnx/chosen.h"
+#include "compiler/onnx/masked_rows.h"
 #include "compiler/onnx/origin.h"
 #include "compiler/onnx/text.h"
 #include "compiler/onnx/wire.h"
@@ -224,8 +224,8 @@ bool Importer::node(const Node &n, Scope &scope) {
       emitter->fail("input " + Twine(sequence - c.inputs.begin()) + " is a sequence of tensors; a tensor is needed here");
       return false;
     }
-    bool chosen = llvm::any_of(c.inputs, [](const Val &v) { return bool(v.chosen); });
-    results = chosen ? handleChosen(c, op->second.handler) : op->second.handler(c);
+    bool masked = llvm::any_of(c.inputs, [](const Val &v) { return bool(v.masked); });
+    results = masked ? handleMaskedRows(c, op->second.handler) : op->second.handler(c);
   }
   if (emitter->failed()) return false;
   for (Val &r : results)

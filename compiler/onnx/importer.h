@@ -3,9 +3,9 @@
 // the operator (ops/*.cpp). What an initializer becomes is decided by the caller, use by use: the first walk
 // makes every candidate a parameter to see how it is used (roles.h), the second makes the real module.
 #pragma once
-#include "compiler/onnx/census.h"
 #include "compiler/onnx/emit.h"
 #include "compiler/onnx/import.h"
+#include "compiler/onnx/import_notes.h"
 #include "compiler/onnx/origin.h"
 #include "compiler/onnx/weights.h"
 #include "llvm/ADT/StringMap.h"
@@ -103,7 +103,7 @@ public:
   bool clampsStrictly() const { return exportedSince(model, 2, 15); }
   bool isCurve(StringRef op) const { return registry.lookup(op).curve; }
   /// What the user is told of after the walk.
-  Census census;
+  ImportNotes notes;
   /// `result` is the log-softmax of `logits` over the last dimension: a loss over it is a cross entropy.
   void noteLogSoftmax(const Val &result, const Val &logits) {
     if (result && result.value) logSoftmaxOf[result.value] = logits;

@@ -114,13 +114,13 @@ void Analysis::forward(Operation &op) {
   else if (isa<nn::AttentionOp>(op))
     f = attention(op);
   else if (auto concat = dyn_cast<nn::ConcatOp>(op))
-    f = join(concat);
+    f = concatenation(concat);
   else if (op.hasTrait<nn::Draws>() && op.hasTrait<nn::NoGradient>())
     f.kind = std::max(most(op), Kind::Feature); // numbers as good as an input's, which a model may scale and shift by what it learns
   else if (isMovement(op) || op.getNumOperands() == 1)
     f = move(op);
   else
-    f = meet(op);
+    f = elementwise(op);
   for (Value r : op.getResults()) facts[r] = f;
 }
 

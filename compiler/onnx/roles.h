@@ -9,7 +9,7 @@
 //   hidden     an activation: after a product or a lookup
 //   scores     product of two activations on its way to a softmax
 //
-// Where a known value meets the data, the meeting says what its initializers are:
+// Where an operation has a known value and data, that use says what its initializers are:
 //
 //   product with data             parameter, unless it multiplies positions on their way to a sine
 //   lookup by data or constants   parameter, unless it may hold cosines and all it does is multiply activations (rotary cache)
@@ -24,7 +24,8 @@
 //   joined to data                class token: parameter, unless repeated for each sample
 //   anything else                 constant
 //
-// Where the exporter names the arguments of calls after what PyTorch called them, a parameter is one at every meeting and a buffer at none.
+// Where the exporter names the arguments of calls after what PyTorch called them, a parameter is one in every such use and a buffer in
+// none.
 #pragma once
 #include "compiler/onnx/importer.h"
 

@@ -24,8 +24,8 @@ class Evaluations {
 public:
   Evaluations(const Modules &modules, const Question &question) : modules(modules), question(question) {}
 
-  /// As tryOut; the module is null if the choice is known. That of one that was placed on a thread of Ahead is kept for the search itself.
-  /// Failures are not: who asks again is told the errors again.
+  /// As tryOut; the module is null if the choice is known. That of one that was placed on a speculative thread is kept for the search
+  /// itself. Failures are not: who asks again is told the errors again.
   mlir::FailureOr<TriedOut> of(const Settings &settings, bool places);
   /// As tryOut, whatever is known.
   mlir::FailureOr<TriedOut> again(const Settings &settings, bool places) {

@@ -46,7 +46,7 @@ void Forms::choose() {
     if (!fitting.empty() && isUnnoticed(sparedWithoutWork(fitting[0]), fitting[0])) break;
     std::vector<Trials::Part> next;
     for (Tiling later : ArrayRef(tiled).drop_front(i))
-      next.push_back([from = Forms(*this, trials), later](Trials &ahead) { Forms(from, ahead).chooseTiled(later); });
+      next.push_back([from = Forms(*this, trials), later](Trials &speculative) { Forms(from, speculative).chooseTiled(later); });
     if (tilesGainNothing(next)) break;
     trials.reached(0);
     if (!chooseTiled(tiled[i])) break;
@@ -97,9 +97,9 @@ bool Forms::chooseTiled(Tiling tiled) {
 bool Forms::tilesGainNothing(const std::vector<Trials::Part> &next) {
   bool keepsAll = !fitting.empty() && !fitting[0].settings.keepBytes;
   if (keepsAll && fitting[0].copied == 0) return true;
-  trials.lookAhead(next);
+  trials.speculate(next);
   bool nothing = keepsAll && Refine(trials, budgets).hides(fitting[0]);
-  if (nothing) trials.lookAhead({});
+  if (nothing) trials.speculate({});
   return nothing;
 }
 

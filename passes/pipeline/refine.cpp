@@ -144,7 +144,8 @@ Trial Refine::leaveRoom(const Trial &placed) {
     if (placed.settings.shard.tiers.deviceBytes <= 0 || best.time.seconds <= 1.02 * apart) break;
     Settings settings = withRoom(part);
     if (part == 8)
-      trials.lookAheadToo([&budgets = budgets, next = withRoom(4)](Trials &ahead) mutable { Refine(ahead, budgets).withOffsets(next); });
+      trials.speculateAlso(
+          [&budgets = budgets, next = withRoom(4)](Trials &speculative) mutable { Refine(speculative, budgets).withOffsets(next); });
     if (part < 4) settings.usuallyCopied = best.copied; // so much has to be worth it
     Trial trial = withOffsets(settings);
     bool better = trials.keeps(trial) && rankOf(trial) < rankOf(best);

@@ -1,8 +1,8 @@
 //===- search.cpp - the fastest plan that keeps the budgets -----------------------------------------===//
-#include "passes/pipeline/ahead.h"
 #include "passes/pipeline/forms.h"
 #include "passes/pipeline/refine.h"
 #include "passes/pipeline/sharing_cost.h"
+#include "passes/pipeline/speculation.h"
 
 using namespace mlir;
 
@@ -16,8 +16,8 @@ constexpr unsigned kMostThreads = 4; // what may be found out at a time is a few
 
 class Search {
 public:
-  Search(const Modules &modules, const Modules &fewLayers, const Question &question, Evaluations &evaluations, Ahead &ahead)
-      : question(question), budgets(question.budgets), trials(evaluations, fewLayers, question, ahead), refine(trials, budgets),
+  Search(const Modules &modules, const Modules &fewLayers, const Question &question, Evaluations &evaluations, Speculation &speculation)
+      : question(question), budgets(question.budgets), trials(evaluations, fewLayers, question, speculation), refine(trials, budgets),
         forms(trials, question, modules, fewLayers) {}
 
   FailureOr<Found> run() {
@@ -49,11 +49,11 @@ private:
   std::vector<Trial> place(ArrayRef<Trial> candidates, std::vector<Trial> &kept) {
     std::vector<Trials::Part> next;
     for (const Trial &trial : candidates.drop_front(!candidates.empty()))
-      next.push_back([trial, kept, &budgets = budgets](Trials &ahead) {
-        Refine refine(ahead, budgets);
+      next.push_back([trial, kept, &budgets = budgets](Trials &speculative) {
+        Refine refine(speculative, budgets);
         refine.place(refine.gather(trial).settings, kept);
       });
-    trials.lookAhead(next);
+    trials.speculate(next);
     std::vector<Trial> placed;
     for (const auto &[i, trial] : llvm::enumerate(candidates)) {
       if (i > 0) trials.reached(i - 1);
@@ -110,12 +110,13 @@ private:
     };
     add(llvm::find_if(kept, [&](const Trial &trial) { return trial.settings.tiling != first.settings.tiling && isLike(trial, first); }));
     if (first.time.seconds > kNearLeast * first.time.least()) add(mostPromising(kept.drop_front()));
-    std::vector<Trials::Part> next{[first, &budgets = budgets](Trials &ahead) {
-      Refine refine(ahead, budgets);
+    std::vector<Trials::Part> next{[first, &budgets = budgets](Trials &speculative) {
+      Refine refine(speculative, budgets);
       if (std::optional<Trial> spread = refine.spread(first)) refine.overlap(*spread);
     }};
-    for (const Trial &other : others) next.push_back([other, &budgets = budgets](Trials &ahead) { Refine(ahead, budgets).overlap(other); });
-    trials.lookAhead(next);
+    for (const Trial &other : others)
+      next.push_back([other, &budgets = budgets](Trials &speculative) { Refine(speculative, budgets).overlap(other); });
+    trials.speculate(next);
     Trial best = refine.overlap(first);
     trials.reached(0);
     if (best.time.seconds > kNearLeast * best.time.least())
@@ -166,8 +167,8 @@ private:
 
 FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads) {
   Evaluations evaluations(modules, question);
-  Ahead ahead(std::min(threads, kMostThreads) - 1);
-  FailureOr<Found> found = Search(modules, fewLayers, question, evaluations, ahead).run();
+  Speculation speculation(std::min(threads, kMostThreads) - 1);
+  FailureOr<Found> found = Search(modules, fewLayers, question, evaluations, speculation).run();
   evaluations.end(); // what is still tried ahead is for nobody
   return found;
 }

@@ -10,7 +10,7 @@
 #include "passes/place/need.h"
 #include "passes/schedule/Passes.h"
 #include "passes/shard/Passes.h"
-#include "passes/shard/homes.h"
+#include "passes/shard/tier_knapsack.h"
 #include "runtime/simulate/step_time.h"
 #include <functional>
 #include <string>
@@ -103,8 +103,8 @@ using Modules = std::function<mlir::ModuleOp(Tiling)>;
 /// none. Tiles with which it does not fit by far are not tried.
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
 /// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
-/// Of so many `threads` all but this one find out ahead what will be asked (ahead.h): their number changes nothing but the time. With more
-/// than one the context must be one for several threads, and who handles its diagnostics must ask quiet.h.
+/// Of so many `threads` all but this one find out ahead what will be asked (speculation.h): their number changes nothing but the time. With
+/// more than one the context must be one for several threads, and who handles its diagnostics must ask quiet.h.
 mlir::FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads);
 
 /// The subject of the decision that says where everything rests.

@@ -101,9 +101,9 @@ bool Tiers::mayBeFaster(const Settings &settings) {
   if (offered().empty()) return true;
   double computation = trials.timed(trials.probe(settings)).time.of(simulate::kProcessors);
   if (computation < best().time.seconds) return true;
-  trials.lookAheadToo([&question = question, asked = asked, settings](Trials &ahead) {
+  trials.speculateAlso([&question = question, asked = asked, settings](Trials &speculative) {
     std::vector<Trial> fitting;
-    Tiers(ahead, question, asked, fitting).offerSizes(settings);
+    Tiers(speculative, question, asked, fitting).offerSizes(settings);
   });
   Refine refine(trials, budgets);
   Trial placed = refine.place(refine.gather(best()).settings);

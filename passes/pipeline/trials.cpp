@@ -28,35 +28,35 @@ bool gathers(const Trial &trial) {
   return trial.offloadsParameters() || (partition.stage == 3 && partition.world > 1);
 }
 
-Trials::Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead)
+Trials::Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Speculation &speculation)
     : limit(question.budgets.device.value_or(UINT64_MAX)), evaluations(evaluations), fewLayers(fewLayers), question(question),
-      budgets(question.budgets), ahead(&ahead) {}
+      budgets(question.budgets), speculation(&speculation) {}
 
 Trials::Trials(const Trials &other, const std::atomic<bool> &stop)
     : limit(other.limit), least(other.least), leastState(other.leastState), broken(other.broken), evaluations(other.evaluations),
       fewLayers(other.fewLayers), question(other.question), budgets(other.budgets), stop(&stop), trials(other.trials),
       tilings(other.tilings), fastestRank(other.fastestRank) {}
 
-void Trials::lookAhead(const std::vector<Part> &parts) {
-  if (!ahead || !ahead->any()) return;
+void Trials::speculate(const std::vector<Part> &parts) {
+  if (!speculation || !speculation->any()) return;
   evaluations.dropModules();
-  std::vector<Ahead::Work> works;
+  std::vector<Speculation::Work> works;
   for (const Part &part : parts) works.push_back(workOf(part));
-  ahead->begin(std::move(works));
+  speculation->begin(std::move(works));
 }
 
-void Trials::lookAheadToo(const Part &part) {
-  if (ahead && ahead->any()) ahead->add(workOf(part));
+void Trials::speculateAlso(const Part &part) {
+  if (speculation && speculation->any()) speculation->add(workOf(part));
 }
 
-Ahead::Work Trials::workOf(const Part &part) const {
+Speculation::Work Trials::workOf(const Part &part) const {
   auto stop = std::make_shared<std::atomic<bool>>(false);
   auto trials = std::shared_ptr<Trials>(new Trials(*this, *stop));
   return {stop, [trials, part] { part(*trials); }};
 }
 
 void Trials::reached(size_t part) {
-  if (ahead) ahead->reached(part);
+  if (speculation) speculation->reached(part);
 }
 
 Trials::Tried &Trials::triedOut(const Settings &settings, bool places) {

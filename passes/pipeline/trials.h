@@ -1,7 +1,7 @@
 //===- trials.h - the choices that were tried ---------------------------------------------------------===//
 #pragma once
-#include "passes/pipeline/ahead.h"
 #include "passes/pipeline/evaluations.h"
+#include "passes/pipeline/speculation.h"
 #include <set>
 #include <tuple>
 
@@ -21,14 +21,14 @@ inline bool isUnnoticed(uint64_t bytes, const Trial &trial) { return bytes < tri
 
 class Trials {
 public:
-  Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Ahead &ahead);
+  Trials(Evaluations &evaluations, const Modules &fewLayers, const Question &question, Speculation &speculation);
 
   /// What will be asked of these trials, found out ahead where threads are idle: each part by trials of its own, which go on from these,
   /// and nothing that was to be found out before.
   using Part = std::function<void(Trials &)>;
-  void lookAhead(const std::vector<Part> &parts);
+  void speculate(const std::vector<Part> &parts);
   /// One more, after those.
-  void lookAheadToo(const Part &part);
+  void speculateAlso(const Part &part);
   /// What one of the parts would ask is asked now.
   void reached(size_t part);
 
@@ -78,7 +78,7 @@ private:
   };
   /// All tiers, of which the device has so many bytes.
   bool isWithin(const Trial &trial, uint64_t device) const;
-  Ahead::Work workOf(const Part &part) const;
+  Speculation::Work workOf(const Part &part) const;
   Tried &triedOut(const Settings &settings, bool places);
   std::optional<Trial> ruledOut(Settings settings) const;
 
@@ -86,7 +86,7 @@ private:
   const Modules &fewLayers;
   const Question &question;
   const Budgets &budgets;
-  Ahead *ahead = nullptr; // null: these are ahead of others
+  Speculation *speculation = nullptr; // null: these are speculative
   const std::atomic<bool> *stop = nullptr;
   std::map<Key, Tried> trials;
   std::set<Tiling> tilings; // of those

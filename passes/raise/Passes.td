@@ -142,7 +142,7 @@ def RaiseExpertsPass : Pass<"nn-raise-experts", "::mlir::func::FuncOp"> {
   let summary = "Find experts that are computed one after another, each for the tokens that have chosen it";
   let description = [{
     People write experts as a loop: rows whose number is e are computed with the weights of expert e and added, or put, where they came from. The reader has all
-    rows computed by each of them (compiler/onnx/chosen.h), and a mask leaves out those of others. What differs between experts is only what they are
+    rows computed by each of them (compiler/onnx/masked_rows.h), and a mask leaves out those of others. What differs between experts is only what they are
     made with, so all of them are computed at once, each row by its own: products become `nn.grouped_matmul` with the matrices one after another, vectors
     are looked up by the row's number, columns of a table picked by it. As many multiplications as there are rows, where it was as many for each expert.
 

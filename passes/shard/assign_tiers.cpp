@@ -1,6 +1,6 @@
 //===- assign_tiers.cpp - zero-assign-tiers ---------------------------------------------------------===//
 #include "passes/shard/Passes.h"
-#include "passes/shard/homes.h"
+#include "passes/shard/tier_knapsack.h"
 #include "passes/shard/uses.h"
 #include <limits>
 
@@ -95,8 +95,8 @@ struct AssignTiers : impl::AssignTiersPassBase<AssignTiers> {
       module->setAttr(state::ZeroDialect::kRemovals, DenseI64ArrayAttr::get(&getContext(), flat));
     }
     constexpr int64_t all = std::numeric_limits<int64_t>::max();
-    auto homes = chooseHomes(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
-    for (auto [choice, tier] : llvm::zip(choices, homes)) set(choice.bucket, choice.tensor, tier);
+    auto tiers = chooseTiers(things, {deviceBytes < 0 ? all : deviceBytes, hostBytes});
+    for (auto [choice, tier] : llvm::zip(choices, tiers)) set(choice.bucket, choice.tensor, tier);
     for (auto bucket : module.getOps<state::BucketOp>()) {
       if (hostUpdates) updateOnHost(bucket);
       if (!keepCompute && bucket.tensorOf(state::Role::compute) && bucket.isResident(state::Role::master)) dropCompute(bucket);

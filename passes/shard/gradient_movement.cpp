@@ -32,7 +32,7 @@ void GradientMovement::finish() {
   if (uses.role != "eval")
     for (state::BucketOp bucket : uses.buckets)
       if (bucket.getTrainable()) consumeGradients(bucket, pending, sums);
-  sums.append(apart.finish());
+  sums.append(tied.finish());
 
   SmallVector<Value> scalars(terminator.getOperands());
   if (uses.updates) scalars.push_back(sum(end, loc, sums));
@@ -42,7 +42,7 @@ void GradientMovement::finish() {
           losses = all - uses.updates; // the terms of each micro-step's, and the norm
   SmallVector<Value> results{end.create<state::ViewOp>(loc, flat(end, losses), packed, 0)};
   if (uses.updates) results.push_back(end.create<state::ViewOp>(loc, flat(end, 1), packed, losses));
-  apart.writeMoments(end);
+  tied.writeMoments(end);
   sortByUse(pending); // forward needs them in this order
   for (auto [bucket, shard] : pending) update(end, bucket, shard, uses.waitsForNorm ? results[1] : Value(), /*sumsApart=*/true);
 
@@ -65,7 +65,7 @@ llvm::DenseSet<Operation *> GradientMovement::lateUpdates() const {
   if (uses.role != "step" || uses.waitsForNorm) return found; // else another program comes after it, or all wait
   Pending buckets;
   for (state::BucketOp bucket : uses.buckets)
-    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost() && !apart.tileIn(bucket))
+    if (bucket.getTrainable() && isElsewhere(bucket) && !bucket.isPublished() && !bucket.getUpdatedOnHost() && !tied.tileIn(bucket))
       buckets.push_back({bucket, {}});
   if (buckets.empty()) return found;
   sortByUse(buckets);
@@ -88,7 +88,7 @@ void GradientMovement::consumeGradients(state::BucketOp bucket, Pending &pending
   OpBuilder b(uses.program.getContext());
   Operation *anchor = nullptr; // the last gradient
   Value shard;                 // of the sum so far
-  if (const TableTile *tile = apart.tileIn(bucket)) {
+  if (const TableTile *tile = tied.tileIn(bucket)) {
     anchor = tile->rest.getDefiningOp();
     b.setInsertionPointAfter(anchor);
     shard = reduce(b, bucket, {tile->rest}, {0});
@@ -200,7 +200,7 @@ Value GradientMovement::update(OpBuilder &b, state::BucketOp bucket, Value shard
         kernels.update(uses.sharding.optimizer, here, columns, {clip, clip && uses.sharding.scalesLoss, computeType(bucket), sumsApart});
     auto op = b.create<state::UpdateOp>(loc, sumsApart ? TypeRange() : TypeRange(flat(b, here)), bucket.getSymName(), gradient, hyper,
                                         norm2, Value(), Value(), symbol.getValue(), whole, begin * columns);
-    apart.setApart(op, bucket);
+    tied.setApart(op, bucket);
     if (!sumsApart) sums.push_back(op.getSums());
   }
   if (bucket.isPublished()) b.create<state::PublishOp>(loc, bucket.getSymName());

@@ -1,9 +1,9 @@
 //===- gradient_movement.h - gradients to the optimizer, loss and norm to the caller ----------------------===//
 // Private to zero-insert-movement.
 #pragma once
-#include "passes/shard/apart_rows.h"
 #include "passes/shard/program_uses.h"
 #include "passes/shard/row_exchange.h"
+#include "passes/shard/tied_tables.h"
 
 namespace zero::shard {
 
@@ -11,7 +11,7 @@ class GradientMovement {
 public:
   /// `lateBytes`: of gradients whose updates may come last, beside the next step's forward.
   GradientMovement(ProgramUses &uses, StateKernels &kernels, RowExchange &exchange, int64_t lateBytes)
-      : uses(uses), kernels(kernels), exchange(exchange), apart(uses, kernels), lateBytes(lateBytes) {}
+      : uses(uses), kernels(kernels), exchange(exchange), tied(uses, kernels), lateBytes(lateBytes) {}
 
   /// Of a program whose parameters are in place.
   void finish();
@@ -49,7 +49,7 @@ private:
   ProgramUses &uses;
   StateKernels &kernels;
   RowExchange &exchange;
-  ApartRows apart;
+  TiedTables tied;
   int64_t lateBytes;
   llvm::DenseSet<mlir::Operation *> late;     // buckets
   llvm::SmallVector<nn::LaunchOp> superseded; // by exchanges, each before what it reads

@@ -30,7 +30,7 @@ Vals cast(NodeContext &c) {
     return c.fail("a cast to " + name(type) + " is not supported" +
                   (type == Type::Complex128 ? "; PyTorch's older exporter writes it for bfloat16: export with dynamo=True" : ""));
   if ((type == Type::Float16 || type == Type::BFloat16) && c.has(0) && c.inputs[0].value && c.inputs[0].isFloat())
-    c.importer.census.count(Seen::HalfCast, pathOf(c.node));
+    c.importer.notes.count(NoteKind::HalfCast, pathOf(c.node));
   if (!to.isInteger() || type == Type::Bool) return {c.e.convert(c.in(0), to)};
   Val r = wrapped(c, c.in(0), type, to);
   r.integer = type;

@@ -171,7 +171,7 @@ Vals dropout(NodeContext &c) {
       rate = 0.5;
     }
   }
-  if (rate > 0) c.importer.census.count(training ? Seen::Dropout : Seen::RestingDropout, pathOf(c.node));
+  if (rate > 0) c.importer.notes.count(training ? NoteKind::Dropout : NoteKind::InactiveDropout, pathOf(c.node));
   if (!training || rate == 0) // and everything is kept
     return {x, c.node.outputs.size() > 1 ? c.e.full(x.shape(), 1, c.e.i1()) : Val()};
   if (!(rate > 0 && rate < 1)) return c.fail("its ratio " + std::to_string(rate) + " is not between 0 and 1");

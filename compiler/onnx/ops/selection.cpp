@@ -1,5 +1,5 @@
 //===- selection.cpp - extrema, sorting, elements that are not zero --------------------------------===//
-#include "compiler/onnx/chosen.h"
+#include "compiler/onnx/masked_rows.h"
 #include "compiler/onnx/ops/indexing.h"
 #include <cmath>
 #include <numeric>

@@ -52,10 +52,9 @@ EXCEPTIONS = {
     "compiler/onnx/forward.cpp": ("what depends on no parameter is not detached", "Detach Select"),
     "compiler/onnx/input_numbers.cpp": ("indices and labels are followed to the input they come from, and held inside their table",
         "Max Min Not Cast Broadcast Slice Transpose Pad Select Compare"),
-    "compiler/onnx/chosen.cpp": ("a mask is the same one in any shape", "Broadcast"),
     "compiler/onnx/facts.h": ("what a use says about an initializer", "Gather Concat"),
     "compiler/onnx/roles.cpp": ("", "CrossEntropy Sin Cos Mul Cast Compare IsNan Broadcast Transpose Slice Concat Gather Softmax Depthwise"),
-    "compiler/onnx/meetings.cpp": ("", "Add Sub Mul Div Select Compare Broadcast Concat CrossEntropy"),
+    "compiler/onnx/role_evidence.cpp": ("", "Add Sub Mul Div Select Compare Broadcast Concat CrossEntropy"),
     "compiler/onnx/sequence.cpp": ("", "Broadcast Transpose Slice Pad Concat Gather Reduce CumSum Dropout Depthwise"),
     # Kernels: their kinds are those of sums, and what is stored is rounded.
     "compiler/codegen/classify.h": ("the kinds of kernels are those of the sums in them", "Reduce"),

@@ -1,4 +1,4 @@
-//===- census.h - what is hidden from who trains a graph --------------------------------------------===//
+//===- import_notes.h - what who trains a graph would not see in it --------------------------------------===//
 #pragma once
 #include "compiler/onnx/import.h"
 #include "compiler/onnx/quantized.h"
@@ -6,12 +6,12 @@
 namespace zero::onnx {
 
 /// Nodes that training treats otherwise than a reader of the graph may expect.
-enum class Seen { RestingDropout, Dropout, HalfCast, Detached };
+enum class NoteKind { InactiveDropout, Dropout, HalfCast, Detached };
 
 /// Counted during the walk, told once.
-class Census {
+class ImportNotes {
 public:
-  void count(Seen what, llvm::StringRef node) {
+  void count(NoteKind what, llvm::StringRef node) {
     auto &[times, first] = seen[what];
     if (!times++) first = node.str();
   }
@@ -19,7 +19,7 @@ public:
   void tell(const Quantized &quantized, ImportReport &report) const;
 
 private:
-  std::map<Seen, std::pair<unsigned, std::string>> seen; // how often, and the first node
+  std::map<NoteKind, std::pair<unsigned, std::string>> seen; // how often, and the first node
 };
 
 } // namespace zero::onnx

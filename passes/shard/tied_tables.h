@@ -1,4 +1,4 @@
-//===- apart_rows.h - rows of a table that are updated apart from the rest --------------------------------===//
+//===- tied_tables.h - tables whose looked-up rows are updated apart from the rest -------------------------===//
 // The gradient of a table that the output projection shares is begun where backward begins, with the logits, and ended where it ends, with
 // the lookup; but that adds to few of its rows. So all others are updated early, while a disk has nothing to do, and these rows are set
 // apart before and updated at the end. Private to zero-insert-movement.
@@ -15,7 +15,7 @@ struct TableTile {
   nn::LaunchOp addsRows;           // what adds that
 };
 
-struct ApartTable {
+struct TiedTable {
   llvm::SmallVector<TableTile> tiles; // in the order of the table
   mlir::Value indices, updates;       // what the lookup adds to it
   int64_t columns = 0, tableRows = 0; // of the whole table
@@ -25,11 +25,11 @@ struct ApartTable {
   int64_t rows() const { return llvm::cast<mlir::ShapedType>(indices.getType()).getNumElements(); }
 };
 
-class ApartRows {
+class TiedTables {
 public:
   /// Finds the tables of a program and makes room for their rows. There are none where updates wait for the norm, where gradients are
   /// summed over ranks or micro-steps, or where everything rests on the device: then nothing is gained.
-  ApartRows(ProgramUses &uses, StateKernels &kernels);
+  TiedTables(ProgramUses &uses, StateKernels &kernels);
 
   /// The tile that a bucket is of such a table; null if it is none.
   const TableTile *tileIn(state::BucketOp bucket) const { return find(bucket).second; }
@@ -41,19 +41,19 @@ public:
   void writeMoments(mlir::OpBuilder &b);
 
 private:
-  std::pair<const ApartTable *, const TableTile *> find(state::BucketOp bucket) const;
-  void add(state::BucketOp bucket, llvm::MapVector<mlir::StringAttr, ApartTable> &found);
-  bool isWorthIt(const ApartTable &table) const;
+  std::pair<const TiedTable *, const TableTile *> find(state::BucketOp bucket) const;
+  void add(state::BucketOp bucket, llvm::MapVector<mlir::StringAttr, TiedTable> &found);
+  bool isWorthIt(const TiedTable &table) const;
   /// The gradient of its rows, once lookups have added to it: [n, columns].
-  mlir::Value gradientOf(const ApartTable &table, mlir::OpBuilder &b);
-  mlir::Value update(ApartTable &table);
+  mlir::Value gradientOf(const TiedTable &table, mlir::OpBuilder &b);
+  mlir::Value update(TiedTable &table);
   /// The rows of all tiles go where these tensors rest.
-  void write(mlir::OpBuilder &b, const ApartTable &table, bool parameters);
+  void write(mlir::OpBuilder &b, const TiedTable &table, bool parameters);
 
   ProgramUses &uses;
   StateKernels &kernels;
   mlir::SymbolTable symbols;
-  llvm::SmallVector<ApartTable> tables;
+  llvm::SmallVector<TiedTable> tables;
 };
 
 } // namespace zero::shard

@@ -1,4 +1,4 @@
-//===- homes.h - which tier model state rests in: problem and solver --------------------------------===//
+//===- tier_knapsack.h - which tier model state rests in: problem and solver -----------------------===//
 // Plain data. Device memory is filled first with what would be copied most often if it rested elsewhere, then host memory; the disk takes
 // the rest.
 #pragma once
@@ -26,14 +26,14 @@ struct Room {
 /// takes the first tier with room for it. What is copied in a step is at most that of the best choice and one thing more (Dantzig 1957:
 /// greedy for the knapsack), and things are small beside the room. One that replaces another counts for what it adds to that, or for both
 /// where both together spare more for each byte than the other alone (Sinha and Zoltners 1979: choices of which one is made).
-std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room room);
+std::vector<state::Tier> chooseTiers(const std::vector<Movable> &things, Room room);
 
 /// An order of so many things of equal worth, of which any number of the first lie evenly among all: by the fraction of i times the golden
 /// section. Those with a fraction below any bound have gaps of at most three lengths between them (the three gap theorem, Slater 1950).
 std::vector<size_t> spreadOrder(size_t things);
 
 /// Bytes copied in a step.
-int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &homes);
+int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &tiers);
 
 /// Bytes that may leave the device, and what is copied in a step if all of them do.
 struct Removal {

@@ -1,11 +1,11 @@
-//===- census.cpp - sentences about what is hidden ---------------------------------------------------===//
-#include "compiler/onnx/census.h"
+//===- import_notes.cpp - sentences about what would not be seen ---------------------------------------------===//
+#include "compiler/onnx/import_notes.h"
 
 namespace zero::onnx {
 
 static std::string counted(uint64_t n, const std::string &what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); }
 
-void Census::tell(const Quantized &quantized, ImportReport &report) const {
+void ImportNotes::tell(const Quantized &quantized, ImportReport &report) const {
   if (quantized.tables)
     report.warnings.push_back(counted(quantized.weights, "weight") + " in " + counted(quantized.tables, "table") +
                               " of 8-bit integers (first '" + quantized.first.str() +
@@ -14,18 +14,18 @@ void Census::tell(const Quantized &quantized, ImportReport &report) const {
     const auto &[times, first] = found;
     std::string text;
     switch (what) {
-    case Seen::RestingDropout:
+    case NoteKind::InactiveDropout:
       text = counted(times, "Dropout node") + " (first '" + first +
              "'): nothing is dropped, as the model was exported for inference; export it in training mode where training shall drop";
       break;
-    case Seen::Dropout:
+    case NoteKind::Dropout:
       text = counted(times, "Dropout node") + " (first '" + first + "'): training drops at the model's own rates, evaluation drops nothing";
       break;
-    case Seen::HalfCast:
+    case NoteKind::HalfCast:
       text = counted(times, "cast") + " to float16 or bfloat16 (first '" + first +
              "'), as autocast leaves them: without effect, everything is computed in f32";
       break;
-    case Seen::Detached:
+    case NoteKind::Detached:
       text = counted(times, "value") + " (first at '" + first +
              "'): no gradient, as PyTorch's detach() has it, which its exporters leave as an Identity node or in (x - y) + y";
       break;

@@ -1,5 +1,5 @@
-//===- homes.cpp - which tier model state rests in --------------------------------------------------===//
-#include "passes/shard/homes.h"
+//===- tier_knapsack.cpp - which tier model state rests in -----------------------------------------===//
+#include "passes/shard/tier_knapsack.h"
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -20,32 +20,32 @@ double worthOf(const std::vector<Movable> &things, const Movable &thing) {
 
 } // namespace
 
-std::vector<state::Tier> chooseHomes(const std::vector<Movable> &things, Room room) {
+std::vector<state::Tier> chooseTiers(const std::vector<Movable> &things, Room room) {
   std::vector<size_t> order(things.size());
   std::iota(order.begin(), order.end(), size_t(0));
   std::vector<double> worth;
   for (const Movable &thing : things) worth.push_back(worthOf(things, thing));
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return worth[a] > worth[b]; });
-  std::vector<state::Tier> homes(things.size(), state::Tier::disk);
+  std::vector<state::Tier> tiers(things.size(), state::Tier::disk);
   std::vector<bool> replaced(things.size());
   for (size_t i : order) {
     if (replaced[i]) continue;
     const Movable &thing = things[i];
     Room before; // what the thing that it replaces has taken
-    if (thing.replaces && homes[*thing.replaces] == state::Tier::device) before.device = things[*thing.replaces].bytes;
-    if (thing.replaces && homes[*thing.replaces] == state::Tier::host)
+    if (thing.replaces && tiers[*thing.replaces] == state::Tier::device) before.device = things[*thing.replaces].bytes;
+    if (thing.replaces && tiers[*thing.replaces] == state::Tier::host)
       before.host = things[*thing.replaces].bytes + things[*thing.replaces].beside;
     if (thing.bytes <= room.device + before.device) {
-      homes[i] = state::Tier::device;
+      tiers[i] = state::Tier::device;
       room.device -= thing.bytes - before.device;
       room.host += before.host;
-      if (thing.replaces) replaced[*thing.replaces] = true, homes[*thing.replaces] = state::Tier::device;
+      if (thing.replaces) replaced[*thing.replaces] = true, tiers[*thing.replaces] = state::Tier::device;
     } else if (int64_t all = thing.bytes + thing.beside; all <= room.host) {
-      homes[i] = state::Tier::host;
+      tiers[i] = state::Tier::host;
       room.host -= all;
     }
   }
-  return homes;
+  return tiers;
 }
 
 std::vector<size_t> spreadOrder(size_t things) {
@@ -57,10 +57,10 @@ std::vector<size_t> spreadOrder(size_t things) {
   return order;
 }
 
-int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &homes) {
+int64_t trafficOf(const std::vector<Movable> &things, const std::vector<state::Tier> &tiers) {
   int64_t sum = 0;
   for (size_t i = 0; i < things.size(); ++i)
-    if (homes[i] != state::Tier::device) sum += things[i].traffic;
+    if (tiers[i] != state::Tier::device) sum += things[i].traffic;
   return sum;
 }
 

@@ -1,5 +1,5 @@
-//===- apart_rows.cpp - rows of a table that are updated apart from the rest ------------------------------===//
-#include "passes/shard/apart_rows.h"
+//===- tied_tables.cpp - tables whose looked-up rows are updated apart from the rest -----------------------===//
+#include "passes/shard/tied_tables.h"
 #include "compiler/nn/library/table_rows.h"
 #include <numeric>
 
@@ -13,10 +13,10 @@ RankedTensorType matrix(int64_t rows, int64_t columns, Type type) { return Ranke
 
 } // namespace
 
-ApartRows::ApartRows(ProgramUses &uses, StateKernels &kernels)
+TiedTables::TiedTables(ProgramUses &uses, StateKernels &kernels)
     : uses(uses), kernels(kernels), symbols(uses.program->getParentOfType<ModuleOp>()) {
   if (uses.role != "step" || uses.waitsForNorm || uses.sharding.world > 1 || uses.sharding.accumulate > 1) return;
-  llvm::MapVector<StringAttr, ApartTable> found; // by the name of the whole table
+  llvm::MapVector<StringAttr, TiedTable> found; // by the name of the whole table
   for (state::BucketOp bucket : uses.buckets) add(bucket, found);
   for (auto &[name, table] : found) {
     llvm::sort(table.tiles, [](const TableTile &a, const TableTile &c) { return a.begin < c.begin; });
@@ -34,7 +34,7 @@ ApartRows::ApartRows(ProgramUses &uses, StateKernels &kernels)
   }
 }
 
-void ApartRows::add(state::BucketOp bucket, llvm::MapVector<StringAttr, ApartTable> &found) {
+void TiedTables::add(state::BucketOp bucket, llvm::MapVector<StringAttr, TiedTable> &found) {
   auto gradients = uses.gradients.find(bucket);
   if (!bucket.getTrainable() || gradients == uses.gradients.end() || bucket.getParameters().size() != 1) return;
   nn::GradientOp gradient = gradients->second[0][0];
@@ -44,7 +44,7 @@ void ApartRows::add(state::BucketOp bucket, llvm::MapVector<StringAttr, ApartTab
   auto type = cast<RankedTensorType>(parameter.getType());
   nn::AddedRows rows = nn::addedRows(launch);
   int64_t columns = type.getDimSize(1), begin = parameter.getTileOf() ? (*parameter.getBegin())[0] * columns : 0;
-  ApartTable &table = found[parameter.getTileOf() ? parameter.getTileOfAttr() : parameter.getSymNameAttr()];
+  TiedTable &table = found[parameter.getTileOf() ? parameter.getTileOfAttr() : parameter.getSymNameAttr()];
   table.indices = rows.indices, table.updates = rows.rows, table.columns = columns;
   table.tableRows = parameter.getTileOf() ? (*parameter.getWhole())[0] : type.getDimSize(0);
   table.tiles.push_back({bucket, begin, type.getNumElements(), rows.onto, launch});
@@ -53,7 +53,7 @@ void ApartRows::add(state::BucketOp bucket, llvm::MapVector<StringAttr, ApartTab
 /// All tiles are there, get rows of one lookup, have a gradient besides that nobody else reads and lie side by side; there is something to
 /// wait for; and what the next step looks up is on the device: from disk it would wait for rows that are still on their way there, which
 /// takes longer than to update it last.
-bool ApartRows::isWorthIt(const ApartTable &table) const {
+bool TiedTables::isWorthIt(const TiedTable &table) const {
   int64_t end = 0, elements = 0; // of the tiles so far
   for (TableTile tile : table.tiles) {
     nn::AddedRows rows = nn::addedRows(tile.addsRows);
@@ -68,14 +68,14 @@ bool ApartRows::isWorthIt(const ApartTable &table) const {
   return elements == table.tableRows * table.columns && llvm::any_of(table.tiles, [](TableTile tile) { return isElsewhere(tile.bucket); });
 }
 
-std::pair<const ApartTable *, const TableTile *> ApartRows::find(state::BucketOp bucket) const {
-  for (const ApartTable &table : tables)
+std::pair<const TiedTable *, const TableTile *> TiedTables::find(state::BucketOp bucket) const {
+  for (const TiedTable &table : tables)
     for (const TableTile &tile : table.tiles)
       if (tile.bucket == bucket) return {&table, &tile};
   return {};
 }
 
-void ApartRows::setApart(state::UpdateOp update, state::BucketOp bucket) const {
+void TiedTables::setApart(state::UpdateOp update, state::BucketOp bucket) const {
   auto [table, tile] = find(bucket);
   if (!table) return;
   update.getApartMutable().assign(table->room);
@@ -85,11 +85,11 @@ void ApartRows::setApart(state::UpdateOp update, state::BucketOp bucket) const {
   update.setTableRows(table->tableRows);
 }
 
-SmallVector<Value> ApartRows::finish() {
-  return llvm::map_to_vector(tables, [&](ApartTable &table) { return update(table); });
+SmallVector<Value> TiedTables::finish() {
+  return llvm::map_to_vector(tables, [&](TiedTable &table) { return update(table); });
 }
 
-Value ApartRows::gradientOf(const ApartTable &table, OpBuilder &b) {
+Value TiedTables::gradientOf(const TiedTable &table, OpBuilder &b) {
   Location loc = table.room.getLoc();
   int64_t n = table.rows(), states = train::statesOf(uses.sharding.optimizer);
   Type updated = cast<ShapedType>(table.updates.getType()).getElementType();
@@ -105,7 +105,7 @@ Value ApartRows::gradientOf(const ApartTable &table, OpBuilder &b) {
   return b.create<nn::LaunchOp>(loc, TypeRange(rows), kernel, ValueRange{soFar, indices, numbers, updates}).getResult(0);
 }
 
-Value ApartRows::update(ApartTable &table) {
+Value TiedTables::update(TiedTable &table) {
   Operation *last = table.updates.getDefiningOp();
   for (Operation *user : table.room.getUsers()) last = later(last, user);
   OpBuilder b(last->getContext());
@@ -132,11 +132,11 @@ Value ApartRows::update(ApartTable &table) {
   return update.getResults().back();
 }
 
-void ApartRows::writeMoments(OpBuilder &b) {
-  for (ApartTable &table : tables) write(b, table, /*parameters=*/false);
+void TiedTables::writeMoments(OpBuilder &b) {
+  for (TiedTable &table : tables) write(b, table, /*parameters=*/false);
 }
 
-void ApartRows::write(OpBuilder &b, const ApartTable &table, bool parameters) {
+void TiedTables::write(OpBuilder &b, const TiedTable &table, bool parameters) {
   auto results = table.update->getResults();
   for (TableTile tile : table.tiles) {
     auto to = [&](state::Role role, int64_t result) {

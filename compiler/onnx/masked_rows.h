@@ -1,4 +1,4 @@
-//===- chosen.h - rows that a mask of the data chooses ---------------------------------------------===//
+//===- masked_rows.h - rows that a mask of the data chooses ----------------------------------------===//
 // How many places of a mask hold is known when a step runs, and shapes are known before. So all places are taken, in order: what is
 // computed row by row is computed for rows that nobody asked for, too, and the mask leaves these out where the rows are put back. This is
 // how experts are written that look their tokens up, "rows = nonzero(mask)", "y[rows] += expert(x[rows])". Every value on the way says
@@ -10,7 +10,7 @@ namespace zero::onnx {
 
 struct NodeContext;
 
-struct Chosen {
+struct MaskedRows {
   Val mask;    // of booleans, in its own shape
   int64_t dim; // of the value, as long as the mask has elements; kCount: the value is made of their number
   static constexpr int64_t kCount = -1;
@@ -20,6 +20,6 @@ struct Chosen {
 Val allPlaces(NodeContext &c, const Val &mask);
 
 /// Runs the handler of a node that reads such values, and says of its results which they are.
-Vals handleChosen(NodeContext &c, Vals (*handler)(NodeContext &));
+Vals handleMaskedRows(NodeContext &c, Vals (*handler)(NodeContext &));
 
 } // namespace zero::onnx

@@ -1,6 +1,6 @@
-// Threads that work ahead of a search (passes/pipeline/ahead.h): what they take, what they leave, and when they stop.
-#include "passes/pipeline/ahead.h"
+// Threads that work ahead of a search (passes/pipeline/speculation.h): what they take, what they leave, and when they stop.
 #include "passes/pipeline/quiet.h"
+#include "passes/pipeline/speculation.h"
 #include <future>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ struct Task {
   std::shared_ptr<std::atomic<bool>> stop = std::make_shared<std::atomic<bool>>(false);
   std::promise<void> begun, mayEnd;
 
-  Ahead::Work work() {
+  Speculation::Work work() {
     return {stop, [this] {
               begun.set_value();
               mayEnd.get_future().wait();
@@ -20,30 +20,30 @@ struct Task {
   }
 };
 
-TEST(Ahead, TakesTheFirstFirst) {
+TEST(Speculation, TakesTheFirstFirst) {
   std::vector<int> order;
   std::promise<void> done;
   auto never = std::make_shared<std::atomic<bool>>(false);
-  Ahead ahead(1);
-  ASSERT_TRUE(ahead.any());
-  std::vector<Ahead::Work> works;
+  Speculation speculation(1);
+  ASSERT_TRUE(speculation.any());
+  std::vector<Speculation::Work> works;
   for (int i = 0; i < 3; ++i)
     works.push_back({never, [&, i] {
                        order.push_back(i);
                        if (i == 2) done.set_value();
                      }});
-  ahead.begin(std::move(works));
+  speculation.begin(std::move(works));
   done.get_future().wait();
   EXPECT_EQ(order, (std::vector{0, 1, 2}));
 }
 
-TEST(Ahead, DoesNotBeginWhatTheSearchHasReached) {
+TEST(Speculation, DoesNotBeginWhatTheSearchHasReached) {
   Task first, second, third;
-  Ahead ahead(1);
-  ahead.begin({first.work(), second.work(), third.work()});
+  Speculation speculation(1);
+  speculation.begin({first.work(), second.work(), third.work()});
   first.begun.get_future().wait();
-  ahead.reached(0);
-  ahead.reached(1);
+  speculation.reached(0);
+  speculation.reached(1);
   EXPECT_TRUE(*first.stop) << "it is under way, and shall end";
   EXPECT_FALSE(*third.stop);
   first.mayEnd.set_value();
@@ -52,12 +52,12 @@ TEST(Ahead, DoesNotBeginWhatTheSearchHasReached) {
   third.mayEnd.set_value();
 }
 
-TEST(Ahead, LeavesOldWorkForNew) {
+TEST(Speculation, LeavesOldWorkForNew) {
   Task old, waiting, fresh;
-  Ahead ahead(1);
-  ahead.begin({old.work(), waiting.work()});
+  Speculation speculation(1);
+  speculation.begin({old.work(), waiting.work()});
   old.begun.get_future().wait();
-  ahead.begin({fresh.work()});
+  speculation.begin({fresh.work()});
   EXPECT_TRUE(*old.stop);
   EXPECT_TRUE(*waiting.stop);
   old.mayEnd.set_value();
@@ -66,43 +66,43 @@ TEST(Ahead, LeavesOldWorkForNew) {
   fresh.mayEnd.set_value();
 }
 
-TEST(Ahead, EndsWithWhatIsUnderWay) {
+TEST(Speculation, EndsWithWhatIsUnderWay) {
   auto stop = std::make_shared<std::atomic<bool>>(false);
   std::promise<void> begun;
   bool ended = false;
   {
-    Ahead ahead(2);
-    ahead.begin({{stop, [&] {
-                    begun.set_value();
-                    while (!*stop) std::this_thread::yield();
-                    ended = true;
-                  }}});
+    Speculation speculation(2);
+    speculation.begin({{stop, [&] {
+                          begun.set_value();
+                          while (!*stop) std::this_thread::yield();
+                          ended = true;
+                        }}});
     begun.get_future().wait();
   }
   EXPECT_TRUE(ended);
 }
 
-TEST(Ahead, GoesOnAfterAnException) {
+TEST(Speculation, GoesOnAfterAnException) {
   std::promise<void> done;
   auto never = std::make_shared<std::atomic<bool>>(false);
-  Ahead ahead(1);
-  ahead.begin({{never, [] { throw std::runtime_error("which the search would say"); }}, {never, [&] { done.set_value(); }}});
+  Speculation speculation(1);
+  speculation.begin({{never, [] { throw std::runtime_error("which the search would say"); }}, {never, [&] { done.set_value(); }}});
   EXPECT_EQ(done.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
 }
 
-TEST(Ahead, IsQuiet) {
+TEST(Speculation, IsQuiet) {
   std::promise<bool> here;
-  Ahead ahead(1);
-  ahead.begin({{std::make_shared<std::atomic<bool>>(false), [&] { here.set_value(Quiet::here()); }}});
+  Speculation speculation(1);
+  speculation.begin({{std::make_shared<std::atomic<bool>>(false), [&] { here.set_value(Quiet::here()); }}});
   EXPECT_TRUE(here.get_future().get());
   EXPECT_FALSE(Quiet::here());
 }
 
-TEST(Ahead, NeedsNoThreads) {
-  Ahead ahead(0);
-  EXPECT_FALSE(ahead.any());
-  ahead.begin({{std::make_shared<std::atomic<bool>>(false), [] { FAIL(); }}});
-  ahead.reached(0);
+TEST(Speculation, NeedsNoThreads) {
+  Speculation speculation(0);
+  EXPECT_FALSE(speculation.any());
+  speculation.begin({{std::make_shared<std::atomic<bool>>(false), [] { FAIL(); }}});
+  speculation.reached(0);
 }
 
 } // namespace

@@ -1,11 +1,11 @@
-//===- meetings.cpp - known values where they meet the data --------------------------------------===//
+//===- role_evidence.cpp - what uses of known values with the data say of initializers --------------------===//
 #include "compiler/onnx/facts.h"
 
 using namespace mlir;
 
 namespace zero::onnx {
 
-Fact Analysis::join(nn::ConcatOp op) {
+Fact Analysis::concatenation(nn::ConcatOp op) {
   if (most(*op) == Kind::Known) return known(*op);
   Fact f;
   f.kind = most(*op);
@@ -44,8 +44,8 @@ static bool isOuter(Operation &op, unsigned known, const llvm::SmallBitVector &v
   return created.any();
 }
 
-/// Elementwise operations of two or three operands: the meetings.
-Fact Analysis::meet(Operation &op) {
+/// Of two or three operands.
+Fact Analysis::elementwise(Operation &op) {
   Kind k = most(op);
   bool additive = isa<nn::AddOp, nn::SubOp>(op), multiplicative = isa<nn::MulOp, nn::DivOp>(op), choice = isa<nn::SelectOp>(op);
   if (k == Kind::Known) {

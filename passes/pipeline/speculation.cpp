@@ -1,19 +1,19 @@
-//===- ahead.cpp - what the search will ask for next, by threads that are idle ------------------------===//
-#include "passes/pipeline/ahead.h"
+//===- speculation.cpp - what the search will ask for next, by threads that are idle ------------------===//
+#include "passes/pipeline/speculation.h"
 #include "passes/pipeline/quiet.h"
 #include "runtime/base/error.h"
 #include "runtime/process/start_thread.h"
 
 namespace zero::pipeline {
 
-Ahead::Ahead(unsigned count) {
+Speculation::Speculation(unsigned count) {
   try {
     for (unsigned i = 0; i < count; ++i) threads.push_back(startThread("a thread of the search", [this] { run(); }));
   } catch (const Error &) { // the search goes on without
   }
 }
 
-Ahead::~Ahead() {
+Speculation::~Speculation() {
   begin({});
   {
     std::lock_guard lock(mutex);
@@ -23,25 +23,25 @@ Ahead::~Ahead() {
   for (std::thread &thread : threads) thread.join();
 }
 
-void Ahead::begin(std::vector<Work> given) {
+void Speculation::begin(std::vector<Work> given) {
   std::lock_guard lock(mutex);
   for (const Work &work : works) *work.stop = true;
   works = std::move(given), next = 0;
   wake.notify_all();
 }
 
-void Ahead::add(Work work) {
+void Speculation::add(Work work) {
   std::lock_guard lock(mutex);
   works.push_back(std::move(work));
   wake.notify_one();
 }
 
-void Ahead::reached(size_t work) {
+void Speculation::reached(size_t work) {
   std::lock_guard lock(mutex);
   if (work < works.size()) *works[work].stop = true;
 }
 
-void Ahead::run() {
+void Speculation::run() {
   Quiet quiet;
   std::unique_lock lock(mutex);
   for (;;) {

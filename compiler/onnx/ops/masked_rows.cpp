@@ -1,5 +1,5 @@
-//===- chosen.cpp - rows that a mask of the data chooses --------------------------------------------===//
-#include "compiler/onnx/chosen.h"
+//===- masked_rows.cpp - rows that a mask of the data chooses ---------------------------------------===//
+#include "compiler/onnx/masked_rows.h"
 #include "compiler/onnx/ops/indexing.h"
 #include <cmath>
 
@@ -59,12 +59,12 @@ class Rows {
 public:
   explicit Rows(NodeContext &c) : c(c), op(c.node.op) {
     for (auto [i, v] : llvm::enumerate(c.inputs))
-      if (v && v.chosen) (v.chosen->dim == Chosen::kCount ? counts : rows).push_back(i);
+      if (v && v.masked) (v.masked->dim == MaskedRows::kCount ? counts : rows).push_back(i);
   }
 
   Vals handle(Vals (*handler)(NodeContext &)) {
     for (size_t i : rows)
-      if (!isSameMask(c.inputs[i].chosen->mask, chosen().mask)) return refuse("they are those of two masks");
+      if (!isSameMask(c.inputs[i].masked->mask, masked().mask)) return refuse("they are those of two masks");
     if (c.node.mask == Node::Mask::Put) return putInPlace();
     if (!rows.empty() && rows[0] == 1 && (op == "ScatterND" || op == "ScatterElements")) return putBack(handler);
     if (!counts.empty() && !mayCount()) return refuse("it computes with how many there are");
@@ -73,19 +73,19 @@ public:
     Vals results = handler(c);
     if (c.e.failed() || results.empty() || !results[0]) return results;
     if (rows.empty() && isShape()) return results;
-    auto dim = rows.empty() || op == "Shape" ? std::optional(Chosen::kCount) : dimOf(results[0]);
+    auto dim = rows.empty() || op == "Shape" ? std::optional(MaskedRows::kCount) : dimOf(results[0]);
     for (Val &v : results) {
       if (!v) continue;
-      bool whole = dim && (*dim == Chosen::kCount || (*dim < v.rank() && v.dim(*dim) == places()));
+      bool whole = dim && (*dim == MaskedRows::kCount || (*dim < v.rank() && v.dim(*dim) == places()));
       if (!whole) return refuse("it mixes them");
-      v.chosen = std::make_shared<Chosen>(Chosen{(rows.empty() ? *c.inputs[counts[0]].chosen : chosen()).mask, *dim});
+      v.masked = std::make_shared<MaskedRows>(MaskedRows{(rows.empty() ? *c.inputs[counts[0]].masked : masked()).mask, *dim});
     }
     return results;
   }
 
 private:
-  const Chosen &chosen() const { return *c.inputs[rows[0]].chosen; }
-  int64_t places() const { return chosen().mask.type().getNumElements(); }
+  const MaskedRows &masked() const { return *c.inputs[rows[0]].masked; }
+  int64_t places() const { return masked().mask.type().getNumElements(); }
   bool only(size_t input) const { return rows.size() == 1 && rows[0] == input; }
 
   Vals refuse(const llvm::Twine &why) {
@@ -104,7 +104,7 @@ private:
 
   /// That of the result along which not all rows count; none where rows are mixed.
   std::optional<int64_t> dimOf(const Val &result) {
-    int64_t dim = chosen().dim, rank = c.inputs[rows[0]].rank();
+    int64_t dim = masked().dim, rank = c.inputs[rows[0]].rank();
     if (isElementwise(op) || op == "Expand") return aligned(result);
     if (op == "MatMul") return only(0) && rank > 1 && dim != rank - 1 ? std::optional(result.rank() - (rank - dim)) : std::nullopt;
     if (op == "Gemm") return only(0) && dim == 0 && !c.integer("transA", 0) ? std::optional<int64_t>(0) : std::nullopt;
@@ -135,7 +135,7 @@ private:
     std::optional<int64_t> at;
     for (size_t i : rows) {
       const Val &v = c.inputs[i];
-      int64_t dim = result.rank() - (v.rank() - v.chosen->dim);
+      int64_t dim = result.rank() - (v.rank() - v.masked->dim);
       if (at && *at != dim) return std::nullopt;
       at = dim;
     }
@@ -158,7 +158,7 @@ private:
     for (int64_t &a : *axes) a += a < 0 ? rank : 0;
     return *axes;
   }
-  bool sums() { return llvm::is_contained(reducedAxes(), chosen().dim); }
+  bool sums() { return llvm::is_contained(reducedAxes(), masked().dim); }
 
   std::optional<int64_t> reduced(int64_t dim) {
     Ints axes = reducedAxes();
@@ -169,8 +169,8 @@ private:
   /// Which rows count, beside a value of this rank.
   Val held(int64_t rank) {
     Ints column(rank, 1);
-    column[chosen().dim] = places();
-    return c.e.reshape(chosen().mask, column);
+    column[masked().dim] = places();
+    return c.e.reshape(masked().mask, column);
   }
 
   /// A reduction over the rows: those that do not count are what changes nothing in it.
@@ -180,7 +180,7 @@ private:
     bool known = extreme || mean || op == "ReduceSum" || op == "ReduceL1" || op == "ReduceL2" || op == "ReduceSumSquare";
     if (!known || (!x.isFloat() && (extreme || mean))) return refuse("it mixes them");
     double nothing = !extreme ? 0 : largest ? -HUGE_VAL : HUGE_VAL;
-    Val counts = c.e.convert(chosen().mask, c.e.f32());
+    Val counts = c.e.convert(masked().mask, c.e.f32());
     auto n = double(places());
     c.inputs[0] = c.e.select(held(x.rank()), x, c.e.scalar(nothing, x.element()));
     Vals results = handler(c);
@@ -191,27 +191,27 @@ private:
 
   /// The labels of rows that do not count are those that a loss ignores.
   Vals lossOf(Vals (*handler)(NodeContext &)) {
-    bool fits = rows.size() == 2 && rows[1] == 1 && chosen().dim == 0 && c.inputs[1].chosen->dim == 0 && c.attribute("ignore_index");
+    bool fits = rows.size() == 2 && rows[1] == 1 && masked().dim == 0 && c.inputs[1].masked->dim == 0 && c.attribute("ignore_index");
     if (!fits || c.string("reduction", "mean") == "none") return refuse("its loss is of them");
     Val labels = c.inputs[1];
     c.inputs[1] = c.e.select(held(labels.rank()), labels, c.e.scalar(double(c.integer("ignore_index", 0)), labels.element()));
-    c.inputs[0].chosen = nullptr;
+    c.inputs[0].masked = nullptr;
     return handler(c);
   }
 
   /// Rows that do not count are left out: as zeros of a sum, or where what was there stays.
   Vals putBack(Vals (*handler)(NodeContext &)) {
     Val data = c.inputs[0], indices = c.inputs[1], updates = c.inputs[2];
-    const Chosen chosen = this->chosen();
+    const MaskedRows masked = this->masked();
     std::string reduction = c.string("reduction", "none");
     bool nd = op == "ScatterND", sum = reduction == "add";
     int64_t n = places(), k = nd && indices.rank() ? indices.shape().back() : 1;
-    bool fits = data && updates && !data.chosen && indices.isConstant() && chosen.dim == 0 &&
-                (!updates.chosen || updates.chosen->dim == 0) && updates.rank() > 0 && k > 0 && k <= data.rank() &&
+    bool fits = data && updates && !data.masked && indices.isConstant() && masked.dim == 0 &&
+                (!updates.masked || updates.masked->dim == 0) && updates.rank() > 0 && k > 0 && k <= data.rank() &&
                 (nd ? indices.rank() == 2 : axis(0, data.rank()) == 0) && (sum || reduction == "none");
     if (!fits) return refuse("it puts them to other rows");
-    Val counts = c.e.reshape(chosen.mask, {n}), zero = c.e.scalar(0, updates.element());
-    for (Val *v : {&indices, &updates}) v->chosen = nullptr;
+    Val counts = c.e.reshape(masked.mask, {n}), zero = c.e.scalar(0, updates.element());
+    for (Val *v : {&indices, &updates}) v->masked = nullptr;
     int64_t rows = *elementsOf(data.shape().take_front(k)), inner = *elementsOf(data.shape().drop_front(k));
     auto places = placesOfRows(nd ? linearIndex(c, indices, data.shape().take_front(k)) : firstOfEach(indices), n, rows);
     if (places.empty() || updates.type().getNumElements() != n * inner) {
@@ -258,7 +258,7 @@ private:
   /// Where by_mask.h has found that they are put where the same mask holds.
   Vals putInPlace() {
     Val data = c.inputs[0], mask = c.inputs[1], source = c.inputs[2];
-    bool same = rows.size() == 1 && rows[0] == 2 && chosen().dim == 0 && isSameMask(mask, chosen().mask) &&
+    bool same = rows.size() == 1 && rows[0] == 2 && masked().dim == 0 && isSameMask(mask, masked().mask) &&
                 source.type().getNumElements() == data.type().getNumElements();
     return same ? Vals{c.e.select(mask, c.e.reshape(source, data.shape()), data)} : refuse("it puts them to other rows");
   }
@@ -281,10 +281,10 @@ Val allPlaces(NodeContext &c, const Val &mask) {
   }
   Val found(std::move(places));
   Val held = mask.isBool() ? mask : c.e.compare(nn::Predicate::ne, mask, c.e.scalar(0, mask.element()));
-  if (held) found.chosen = std::make_shared<Chosen>(Chosen{held, 1});
+  if (held) found.masked = std::make_shared<MaskedRows>(MaskedRows{held, 1});
   return found;
 }
 
-Vals handleChosen(NodeContext &c, Vals (*handler)(NodeContext &)) { return Rows(c).handle(handler); }
+Vals handleMaskedRows(NodeContext &c, Vals (*handler)(NodeContext &)) { return Rows(c).handle(handler); }
 
 } // namespace zero::onnx

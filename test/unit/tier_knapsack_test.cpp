@@ -1,5 +1,5 @@
-//===- homes_test.cpp - which tier model state rests in, against every choice there is ---------------===//
-#include "passes/shard/homes.h"
+//===- tier_knapsack_test.cpp - which tier model state rests in, against every choice there is ------===//
+#include "passes/shard/tier_knapsack.h"
 #include <gtest/gtest.h>
 #include <random>
 #include <set>
@@ -9,13 +9,13 @@ namespace {
 
 using state::Tier;
 
-int64_t bytesIn(const std::vector<Movable> &things, const std::vector<Tier> &homes, Tier tier) {
+int64_t bytesIn(const std::vector<Movable> &things, const std::vector<Tier> &tiers, Tier tier) {
   int64_t sum = 0;
   for (size_t i = 0; i < things.size(); ++i)
-    if (homes[i] == tier) sum += things[i].bytes;
+    if (tiers[i] == tier) sum += things[i].bytes;
   for (size_t i = 0; i < things.size(); ++i) // what is replaced takes no room
-    if (tier == Tier::device && things[i].replaces && homes[i] == tier) {
-      EXPECT_EQ(homes[*things[i].replaces], tier);
+    if (tier == Tier::device && things[i].replaces && tiers[i] == tier) {
+      EXPECT_EQ(tiers[*things[i].replaces], tier);
       sum -= things[*things[i].replaces].bytes;
     }
   return sum;
@@ -37,23 +37,23 @@ std::vector<Movable> randomThings(std::mt19937 &random) {
 int64_t bestOf(const std::vector<Movable> &things, int64_t room) {
   int64_t best = INT64_MAX;
   for (unsigned on = 0; on < 1u << things.size(); ++on) {
-    std::vector<Tier> homes;
+    std::vector<Tier> tiers;
     bool makesSense = true;
-    for (size_t i = 0; i < things.size(); ++i) homes.push_back(on >> i & 1 ? Tier::device : Tier::disk);
+    for (size_t i = 0; i < things.size(); ++i) tiers.push_back(on >> i & 1 ? Tier::device : Tier::disk);
     for (size_t i = 0; i < things.size(); ++i)
-      makesSense &= homes[i] != Tier::device || !things[i].replaces || homes[*things[i].replaces] == Tier::device;
+      makesSense &= tiers[i] != Tier::device || !things[i].replaces || tiers[*things[i].replaces] == Tier::device;
     if (!makesSense) continue;
-    if (bytesIn(things, homes, Tier::device) <= room) best = std::min(best, trafficOf(things, homes));
+    if (bytesIn(things, tiers, Tier::device) <= room) best = std::min(best, trafficOf(things, tiers));
   }
   return best;
 }
 
 TEST(Homes, FillsTheDeviceThenTheHost) {
   std::vector<Movable> things{{100, 200}, {100, 300}, {50, 100}, {50, 150}};
-  EXPECT_EQ(chooseHomes(things, {200, 100}), (std::vector{Tier::host, Tier::device, Tier::device, Tier::device}));
-  EXPECT_EQ(chooseHomes(things, {150, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk, Tier::device}));
-  EXPECT_EQ(chooseHomes(things, {0, 0}), std::vector(4, Tier::disk));
-  EXPECT_EQ(chooseHomes(things, {INT64_MAX, 0}), std::vector(4, Tier::device));
+  EXPECT_EQ(chooseTiers(things, {200, 100}), (std::vector{Tier::host, Tier::device, Tier::device, Tier::device}));
+  EXPECT_EQ(chooseTiers(things, {150, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk, Tier::device}));
+  EXPECT_EQ(chooseTiers(things, {0, 0}), std::vector(4, Tier::disk));
+  EXPECT_EQ(chooseTiers(things, {INT64_MAX, 0}), std::vector(4, Tier::device));
 }
 
 /// Gaps between neighbours have at most three lengths, the largest of three the sum of the others, and at neither end more is left out.
@@ -75,25 +75,25 @@ TEST(Homes, SpreadEvenly) {
 
 TEST(Homes, TakeWhatComesAlongToTheHost) {
   std::vector<Movable> things{{100, 200, 150}, {100, 200}};
-  EXPECT_EQ(chooseHomes(things, {0, 350}), (std::vector{Tier::host, Tier::host}));
-  EXPECT_EQ(chooseHomes(things, {0, 349}), (std::vector{Tier::host, Tier::disk}));
-  EXPECT_EQ(chooseHomes(things, {0, 249}), (std::vector{Tier::disk, Tier::host}));
-  EXPECT_EQ(chooseHomes(things, {200, 0}), (std::vector{Tier::device, Tier::device}));
+  EXPECT_EQ(chooseTiers(things, {0, 350}), (std::vector{Tier::host, Tier::host}));
+  EXPECT_EQ(chooseTiers(things, {0, 349}), (std::vector{Tier::host, Tier::disk}));
+  EXPECT_EQ(chooseTiers(things, {0, 249}), (std::vector{Tier::disk, Tier::host}));
+  EXPECT_EQ(chooseTiers(things, {200, 0}), (std::vector{Tier::device, Tier::device}));
 }
 
 TEST(Homes, OneReplacesAnother) {
   // A master of 40 spares 80 bytes and a copy of 20 that has 60 copied: 140 for 40 are more than 60 for 20.
   std::vector<Movable> master{{40, 80, 0, 1}, {20, 60}, {40, 80}};
-  EXPECT_EQ(chooseHomes(master, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
-  EXPECT_EQ(chooseHomes(master, {39, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
-  EXPECT_EQ(chooseHomes(master, {80, 0}), std::vector(3, Tier::device));
+  EXPECT_EQ(chooseTiers(master, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseTiers(master, {39, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseTiers(master, {80, 0}), std::vector(3, Tier::device));
   // A copy that is read often comes first; the master that then replaces it takes 20 bytes more.
   std::vector<Movable> often{{40, 80, 0, 1}, {20, 200}, {30, 100}};
-  EXPECT_EQ(chooseHomes(often, {30, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
-  EXPECT_EQ(chooseHomes(often, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
-  EXPECT_EQ(chooseHomes(often, {70, 0}), std::vector(3, Tier::device));
+  EXPECT_EQ(chooseTiers(often, {30, 0}), (std::vector{Tier::disk, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseTiers(often, {40, 0}), (std::vector{Tier::device, Tier::device, Tier::disk}));
+  EXPECT_EQ(chooseTiers(often, {70, 0}), std::vector(3, Tier::device));
   // What it replaces gives its room on the host back.
-  EXPECT_EQ(chooseHomes({{40, 80, 0, 1}, {50, 200, 5}, {30, 30}}, {40, 55}), (std::vector{Tier::device, Tier::device, Tier::host}));
+  EXPECT_EQ(chooseTiers({{40, 80, 0, 1}, {50, 200, 5}, {30, 30}}, {40, 55}), (std::vector{Tier::device, Tier::device, Tier::host}));
 }
 
 TEST(Homes, WhatLeavesIsCopiedAtLeast) {
@@ -120,11 +120,11 @@ TEST(Homes, AreNearTheBestChoice) {
       all += thing.bytes, largest = std::max(largest, both);
     }
     Room room{int64_t(random() % uint64_t(all + 1)), int64_t(random() % 100)};
-    std::vector<Tier> homes = chooseHomes(things, room);
-    EXPECT_LE(bytesIn(things, homes, Tier::device), room.device);
-    EXPECT_LE(bytesIn(things, homes, Tier::host), room.host);
+    std::vector<Tier> tiers = chooseTiers(things, room);
+    EXPECT_LE(bytesIn(things, tiers, Tier::device), room.device);
+    EXPECT_LE(bytesIn(things, tiers, Tier::host), room.host);
     int64_t best = bestOf(things, room.device), whole = bytesIn(things, std::vector(things.size(), Tier::device), Tier::device);
-    EXPECT_LE(trafficOf(things, homes), best + largest);
+    EXPECT_LE(trafficOf(things, tiers), best + largest);
     EXPECT_LE(leastTraffic(removalsOf(things), whole - room.device), best);
   }
 }

@@ -1,4 +1,4 @@
-//===- ahead.h - what the search will ask for next, by threads that are idle --------------------------===//
+//===- speculation.h - what the search will ask for next, by threads that are idle --------------------===//
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -13,7 +13,7 @@ namespace zero::pipeline {
 /// Speculative execution: threads go through work before the search comes to it, or in vain. They decide nothing: all they leave is what
 /// they have found out (evaluations.h), so that how many they are, and how far they come, changes nothing but the time. What they say is
 /// for nobody (quiet.h), and what ends one of them with an exception does so again when the search comes to it.
-class Ahead {
+class Speculation {
 public:
   /// Ends early where `stop` says so.
   struct Work {
@@ -22,10 +22,10 @@ public:
   };
 
   /// As many threads as the system gives; none is as good.
-  explicit Ahead(unsigned threads);
-  ~Ahead();
-  Ahead(const Ahead &) = delete;
-  Ahead &operator=(const Ahead &) = delete;
+  explicit Speculation(unsigned threads);
+  ~Speculation();
+  Speculation(const Speculation &) = delete;
+  Speculation &operator=(const Speculation &) = delete;
 
   bool any() const { return !threads.empty(); }
   /// In place of what was given before; threads take the first first.
