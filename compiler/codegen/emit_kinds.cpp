@@ -38,19 +38,42 @@ void Emitter::addToSums(Value isFirst, ArrayRef<Value> terms) {
   }
 }
 
-void Emitter::emitRows(Value begin, Value end) {
-  if (p.chunked()) {
-    int64_t size = p.points(p.inner);
-    Value chunk = number(kChunk);
-    goTo(0);
-    Value from = b.create<arith::MulIOp>(loc, begin, chunk);
-    Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, chunk), number(size));
-    sweepLast(p.inner[0], from, to, {}, sumsAtOnce(p, 0, nodesOf(p.stores)), [&](Values) -> Values {
-      storeAll(p.stores);
-      return {};
-    });
-    return;
+/// A row without sums, of which each iteration is a part.
+void Emitter::emitChunks(Value begin, Value end) {
+  int64_t size = p.points(p.inner);
+  Value chunk = number(kChunk);
+  goTo(0);
+  Value from = b.create<arith::MulIOp>(loc, begin, chunk);
+  Value to = b.create<arith::MinUIOp>(loc, b.create<arith::MulIOp>(loc, end, chunk), number(size));
+  sweepLast(p.inner[0], from, to, {}, sumsAtOnce(p, 0, nodesOf(p.stores)), [&](Values) -> Values {
+    storeAll(p.stores);
+    return {};
+  });
+}
+
+/// The last pass over a row, in which its columns are stored and added to the sums of its part.
+void Emitter::lastPass(Value row, const RowPasses &rows) {
+  Value isFirst; // of its part
+  if (!p.sums.empty()) {
+    goTo(scopes.size() - 1);
+    Value inPart = b.create<arith::RemUIOp>(loc, row, number(p.points(p.reduced)));
+    isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, inPart, number(0));
   }
+  unsigned copies = sumsAtOnce(p, rows.trailing.size(), nodesOf(rows.full));
+  Values sums = sweep(p.inner, initial(rows.trailing, copies), copies, [&](Values carried) {
+    carried = accumulate(rows.trailing, std::move(carried));
+    Values terms;
+    for (const Store &s : p.sums) terms.push_back(vector(p.nodes[s.node].operands[0]));
+    storeAll(rows.full);
+    addToSums(isFirst, terms);
+    return carried;
+  });
+  finish(rows.trailing, copies, std::move(sums));
+  storeAll(rows.late);
+}
+
+void Emitter::emitRows(Value begin, Value end) {
+  if (p.chunked()) return emitChunks(begin, end);
   RowPasses rows = passesOf(p, /*keep=*/p.sums.empty());
   if (!p.sums.empty()) { // from parts to rows
     goTo(0);
@@ -77,25 +100,7 @@ void Emitter::emitRows(Value begin, Value end) {
     }
     readBelow(INT_MAX);
     storeAll(rows.early);
-    if (!rows.full.empty() || !p.sums.empty()) {
-      Value isFirst; // of its part
-      if (!p.sums.empty()) {
-        goTo(scopes.size() - 1);
-        Value inPart = b.create<arith::RemUIOp>(loc, row, number(p.points(p.reduced)));
-        isFirst = b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, inPart, number(0));
-      }
-      unsigned copies = sumsAtOnce(p, rows.trailing.size(), nodesOf(rows.full));
-      Values sums = sweep(p.inner, initial(rows.trailing, copies), copies, [&](Values carried) {
-        carried = accumulate(rows.trailing, std::move(carried));
-        Values terms;
-        for (const Store &s : p.sums) terms.push_back(vector(p.nodes[s.node].operands[0]));
-        storeAll(rows.full);
-        addToSums(isFirst, terms);
-        return carried;
-      });
-      finish(rows.trailing, copies, std::move(sums));
-      storeAll(rows.late);
-    }
+    if (!rows.full.empty() || !p.sums.empty()) lastPass(row, rows);
     inRow.clear();
     return {};
   });

@@ -12,6 +12,8 @@
 
 namespace zero::codegen {
 
+struct RowPasses; // rows.h
+
 struct Scope {
   explicit Scope(mlir::Block *block, mlir::Operation *before = nullptr) : block(block), before(before) {}
   mlir::Block *block;
@@ -113,6 +115,8 @@ public:
   void emitScan(mlir::Value begin, mlir::Value end);
 
 protected:
+  void emitChunks(mlir::Value begin, mlir::Value end);
+  void lastPass(mlir::Value row, const RowPasses &rows);
   virtual mlir::Value compute(const Node &n);
   mlir::Value apply(const Node &n);
   mlir::Value convert(mlir::Value x, Scalar from, Scalar to, Scalar type);

@@ -22,57 +22,48 @@ std::string Importer::unbound(const llvm::StringSet<> &initializers) const {
   return llvm::join(missing, ",");
 }
 
-bool Importer::arguments(func::FuncOp f) {
-  llvm::StringSet<> initializers, dimensions;
-  for (const TensorProto &t : model.graph.initializers) initializers.insert(t.name);
-  Builder b(module.getContext());
-  for (const ValueInfo &v : model.graph.inputs) {
-    if (initializers.contains(v.name)) // before IR 4 initializers were inputs with a default
-      continue;
-    std::string what = "input '" + v.name.str() + "'";
-    Location loc = NameLoc::get(b.getStringAttr(v.name));
-    auto element = v.tensor ? elementType(v.type, module.getContext()) : mlir::Type();
-    if (!element) {
-      emitError(loc) << what << " is no tensor of a type that is read (" << name(v.type) << ")";
-      return false;
-    }
-    if (!v.ranked) {
-      emitError(loc) << what << " has no shape; export the model with shapes";
-      return false;
-    }
-    Ints shape;
-    SmallVector<StringRef> symbols;
-    for (auto [i, d] : llvm::enumerate(v.dims)) {
-      std::string symbol = symbolOf(v, i);
-      dimensions.insert(symbol);
-      int64_t size = d.size;
-      if (size < 0 || !d.parameter.empty()) {
-        auto bound = options.bind.find(symbol);
-        if (bound != options.bind.end()) {
-          size = bound->second;
-        } else if (size < 0) {
-          emitError(loc) << what << " has the dynamic dimension '" << symbol << "' (dimension " << i << "); give it a size with --bind "
-                         << unbound(initializers);
-          return false;
-        }
-      }
-      if (size <= 0) {
-        emitError(loc) << what << ": dimension " << i << " ('" << symbol << "') has size " << size << ", which is not positive";
-        return false;
-      }
-      shape.push_back(size);
-      symbols.push_back(d.size < 0 || !d.parameter.empty() ? b.getStringAttr(symbol).getValue() : StringRef());
-    }
-    if (!elementsOf(shape) || *elementsOf(shape) > int64_t(1) << 48) {
-      emitError(loc) << what << " is too large";
-      return false;
-    }
-    unsigned index = f.getNumArguments();
-    f.insertArgument(index, RankedTensorType::get(shape, element),
-                     b.getDictionaryAttr(b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr(v.name))), loc);
-    if (!llvm::all_of(symbols, [](StringRef s) { return s.empty(); }))
-      f.setArgAttr(index, nn::NnDialect::kSymbolsAttr, b.getStrArrayAttr(symbols));
+/// The type of an input, with what --bind says of its dimensions, and their names: empty for those of fixed size. Null after a report.
+RankedTensorType Importer::typeOf(const ValueInfo &v, Location loc, const llvm::StringSet<> &initializers,
+                                  SmallVector<std::string> &symbols) {
+  std::string what = "input '" + v.name.str() + "'";
+  auto element = v.tensor ? elementType(v.type, module.getContext()) : mlir::Type();
+  if (!element) {
+    emitError(loc) << what << " is no tensor of a type that is read (" << name(v.type) << ")";
+    return {};
   }
+  if (!v.ranked) {
+    emitError(loc) << what << " has no shape; export the model with shapes";
+    return {};
+  }
+  Ints shape;
+  for (auto [i, d] : llvm::enumerate(v.dims)) {
+    std::string symbol = symbolOf(v, i);
+    int64_t size = d.size;
+    bool isFixed = size >= 0 && d.parameter.empty();
+    auto bound = isFixed ? options.bind.end() : options.bind.find(symbol);
+    if (bound != options.bind.end()) {
+      size = bound->second;
+    } else if (size < 0) {
+      emitError(loc) << what << " has the dynamic dimension '" << symbol << "' (dimension " << i << "); give it a size with --bind "
+                     << unbound(initializers);
+      return {};
+    }
+    if (size <= 0) {
+      emitError(loc) << what << ": dimension " << i << " ('" << symbol << "') has size " << size << ", which is not positive";
+      return {};
+    }
+    shape.push_back(size);
+    symbols.push_back(isFixed ? "" : symbol);
+  }
+  if (!elementsOf(shape) || *elementsOf(shape) > int64_t(1) << 48) {
+    emitError(loc) << what << " is too large";
+    return {};
+  }
+  return RankedTensorType::get(shape, element);
+}
+
+/// Whether each --bind names one of these dimensions.
+bool Importer::bindsOnly(const llvm::StringSet<> &dimensions, Location loc) {
   for (auto &[name, size] : options.bind)
     if (!dimensions.contains(name)) {
       std::string list;
@@ -83,11 +74,31 @@ bool Importer::arguments(func::FuncOp f) {
           if (!list.empty()) list += ", ";
           list += quoted;
         }
-      emitError(f.getLoc()) << "--bind " << name << "=" << size << " names no dimension of the model's inputs"
-                            << (list.empty() ? ", which are all fixed" : "; there are " + list);
+      emitError(loc) << "--bind " << name << "=" << size << " names no dimension of the model's inputs"
+                     << (list.empty() ? ", which are all fixed" : "; there are " + list);
       return false;
     }
   return true;
+}
+
+bool Importer::arguments(func::FuncOp f) {
+  llvm::StringSet<> initializers, dimensions;
+  for (const TensorProto &t : model.graph.initializers) initializers.insert(t.name);
+  Builder b(module.getContext());
+  for (const ValueInfo &v : model.graph.inputs) {
+    if (initializers.contains(v.name)) // before IR 4 initializers were inputs with a default
+      continue;
+    Location loc = NameLoc::get(b.getStringAttr(v.name));
+    SmallVector<std::string> symbols;
+    RankedTensorType type = typeOf(v, loc, initializers, symbols);
+    if (!type) return false;
+    for (size_t i = 0; i < v.dims.size(); ++i) dimensions.insert(symbolOf(v, i));
+    unsigned index = f.getNumArguments();
+    f.insertArgument(index, type, b.getDictionaryAttr(b.getNamedAttr(nn::NnDialect::kNameAttr, b.getStringAttr(v.name))), loc);
+    if (llvm::any_of(symbols, [](StringRef s) { return !s.empty(); }))
+      f.setArgAttr(index, nn::NnDialect::kSymbolsAttr, b.getStrArrayAttr(SmallVector<StringRef>(symbols.begin(), symbols.end())));
+  }
+  return bindsOnly(dimensions, f.getLoc());
 }
 
 /// What depends on no parameter is not detached: passes see its formulas as they are.
@@ -109,6 +120,32 @@ void Importer::settleDetached(Block &block) {
       op.erase();
     }
   }
+}
+
+/// Values and names of the outputs; none after a report.
+SmallVector<std::pair<Value, mlir::Attribute>> Importer::outputs(Scope &top) {
+  Builder b(module.getContext());
+  SmallVector<std::pair<Value, mlir::Attribute>> results;
+  for (const ValueInfo &o : model.graph.outputs) {
+    emitter->at(NameLoc::get(b.getStringAttr(o.name)), "output '" + o.name.str() + "'");
+    Entry *e = top.find(o.name);
+    if (!e || !e->missing.empty()) {
+      emitter->fail(e ? e->missing + " does not compute it in the form that is supported" : "no node computes it");
+      return {};
+    }
+    Val v = fetch(*e, nullptr);
+    if (!v || v.sequence) {
+      emitter->fail("it is no tensor");
+      return {};
+    }
+    if (v.masked) {
+      emitter->fail("it has as many rows as a mask of the data chooses, which only the run knows");
+      return {};
+    }
+    results.push_back({emitter->materialise(v), b.getStringAttr(o.name)});
+  }
+  if (results.empty()) emitError(module.getLoc()) << "the model has no outputs";
+  return results;
 }
 
 /// A node becomes a handful of operations, a convolution thousands.
@@ -140,29 +177,8 @@ LogicalResult Importer::run() {
   present = &top;
   SmallVector<Value> results;
   SmallVector<mlir::Attribute> names;
-  for (const ValueInfo &o : model.graph.outputs) {
-    emitter->at(NameLoc::get(b.getStringAttr(o.name)), "output '" + o.name.str() + "'");
-    Entry *e = top.find(o.name);
-    if (!e || !e->missing.empty()) {
-      emitter->fail(e ? e->missing + " does not compute it in the form that is supported" : "no node computes it");
-      return failure();
-    }
-    Val v = fetch(*e, nullptr);
-    if (!v || v.sequence) {
-      emitter->fail("it is no tensor");
-      return failure();
-    }
-    if (v.masked) {
-      emitter->fail("it has as many rows as a mask of the data chooses, which only the run knows");
-      return failure();
-    }
-    results.push_back(emitter->materialise(v));
-    names.push_back(b.getStringAttr(o.name));
-  }
-  if (results.empty()) {
-    emitError(module.getLoc()) << "the model has no outputs";
-    return failure();
-  }
+  for (auto [value, name] : outputs(top)) results.push_back(value), names.push_back(name);
+  if (results.empty()) return failure();
   b.setInsertionPointToEnd(entry);
   b.create<func::ReturnOp>(module.getLoc(), results);
   function.setFunctionType(b.getFunctionType(entry->getArgumentTypes(), ValueRange(results).getTypes()));

@@ -162,6 +162,27 @@ bool Importer::definesNew(const Node &n, const Scope &scope) {
   return true;
 }
 
+/// What a function of the model, or the operator's handler, makes of a node; a report where there is neither.
+Vals Importer::resultsOf(NodeContext &c, Scope &scope) {
+  const Node &n = c.node;
+  auto function =
+      llvm::find_if(model.functions, [&](const Function &f) { return f.domain == n.domain && f.name == n.op && f.overload == n.overload; });
+  if (function != model.functions.end()) return inlineFunction(*function, c, scope);
+  if (!n.domain.empty())
+    return c.fail("operators of domain '" + n.domain + "' are not read; export the model with standard ONNX operators only");
+  auto op = registry.find(n.op);
+  if (op == registry.end()) return c.fail("operator " + n.op + " of opset " + Twine(c.opset) + " (default domain) is not supported");
+  if (op->second.since > c.opset && !quiet)
+    emitter->warn("the operator came with opset " + Twine(op->second.since) + " but the model declares opset " + Twine(c.opset) +
+                  "; it is read as opset " + Twine(op->second.since));
+  c.opset = std::max(c.opset, op->second.since);
+  auto sequence = op->second.sequences ? c.inputs.end() : llvm::find_if(c.inputs, [](const Val &v) { return bool(v.sequence); });
+  if (sequence != c.inputs.end())
+    return c.fail("input " + Twine(sequence - c.inputs.begin()) + " is a sequence of tensors; a tensor is needed here");
+  bool masked = llvm::any_of(c.inputs, [](const Val &v) { return bool(v.masked); });
+  return masked ? handleMaskedRows(c, op->second.handler) : op->second.handler(c);
+}
+
 bool Importer::node(const Node &n, Scope &scope) {
   // "transformer.h.3.mlp/node_addmm_14": where PyTorch says the node stands, and its name in the file.
   std::string label = scope.prefix + printable((n.module.empty() ? "" : n.module.str() + "/") +
@@ -205,28 +226,7 @@ bool Importer::node(const Node &n, Scope &scope) {
     c.inputs.push_back(fetch(*entry, &n, c.inputs.size()));
     if (emitter->failed()) return false;
   }
-  Vals results;
-  auto function =
-      llvm::find_if(model.functions, [&](const Function &f) { return f.domain == n.domain && f.name == n.op && f.overload == n.overload; });
-  if (function != model.functions.end()) {
-    results = inlineFunction(*function, c, scope);
-  } else if (!n.domain.empty()) {
-    emitter->fail("operators of domain '" + n.domain + "' are not read; export the model with standard ONNX operators only");
-  } else if (auto op = registry.find(n.op); op == registry.end()) {
-    emitter->fail("operator " + n.op + " of opset " + Twine(c.opset) + " (default domain) is not supported");
-  } else {
-    if (op->second.since > c.opset && !quiet)
-      emitter->warn("the operator came with opset " + Twine(op->second.since) + " but the model declares opset " + Twine(c.opset) +
-                    "; it is read as opset " + Twine(op->second.since));
-    c.opset = std::max(c.opset, op->second.since);
-    auto sequence = op->second.sequences ? c.inputs.end() : llvm::find_if(c.inputs, [](const Val &v) { return bool(v.sequence); });
-    if (sequence != c.inputs.end()) {
-      emitter->fail("input " + Twine(sequence - c.inputs.begin()) + " is a sequence of tensors; a tensor is needed here");
-      return false;
-    }
-    bool masked = llvm::any_of(c.inputs, [](const Val &v) { return bool(v.masked); });
-    results = masked ? handleMaskedRows(c, op->second.handler) : op->second.handler(c);
-  }
+  Vals results = resultsOf(c, scope);
   if (emitter->failed()) return false;
   for (Val &r : results)
     for (const Val &x : c.inputs) // what an operator makes of integers is of their type, unless it says so

@@ -152,11 +152,16 @@ private:
   friend struct NodeContext;
 
   bool arguments(mlir::func::FuncOp function);
+  mlir::RankedTensorType typeOf(const ValueInfo &input, mlir::Location loc, const llvm::StringSet<> &initializers,
+                                llvm::SmallVector<std::string> &symbols);
+  bool bindsOnly(const llvm::StringSet<> &dimensions, mlir::Location loc);
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Attribute>> outputs(Scope &top);
   void settleDetached(mlir::Block &block);
   std::string unbound(const llvm::StringSet<> &initializers) const;
   bool nodes(const std::vector<Node> &nodes, const llvm::StringSet<> &wanted, Scope &scope);
   bool definesNew(const Node &node, const Scope &scope);
   bool node(const Node &node, Scope &scope);
+  Vals resultsOf(NodeContext &node, Scope &scope);
   bool visit();
   Vals inlineFunction(const Function &function, NodeContext &call, Scope &scope);
   Val fetch(Entry &entry, const Node *user, size_t input = 0);

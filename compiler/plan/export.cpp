@@ -187,6 +187,39 @@ void Exporter::addEntry(EntryOp op, plan::Program &program) const {
   }
 }
 
+static void fillProduct(plan::MatMul *to, MatMulStep product) {
+  to->set_dtype(dtypeOf(product.getType()));
+  to->set_c_dtype(dtypeOf(product.getResultType()));
+  to->set_m(product.getM());
+  to->set_n(product.getN());
+  to->set_k(product.getK());
+  to->set_batch(product.getBatch());
+  to->set_trans_a(product.getTransposeA());
+  to->set_trans_b(product.getTransposeB());
+  to->set_accumulate(product.getAccumulate());
+  to->set_lda(product.getLd()[0]);
+  to->set_ldb(product.getLd()[1]);
+  to->set_ldc(product.getLd()[2]);
+  to->set_stride_a(product.getStep()[0]);
+  to->set_stride_b(product.getStep()[1]);
+  to->set_stride_c(product.getStep()[2]);
+  to->set_epilogue(plan::MatMul::Epilogue(product.getEpilogue()));
+  to->set_tf32(product.getTf32());
+  to->set_grouped(plan::MatMul::Grouped(product.getGrouped()));
+  to->set_groups(product.getGroups());
+  to->set_all_groups(product.getAllGroups());
+}
+
+static void fillCollective(plan::Collective *to, CollectiveStep collective) {
+  to->set_kind(plan::Collective::Kind(collective.getKind()));
+  to->set_count(collective.getCount());
+  to->set_dtype(dtypeOf(collective.getType()));
+  if (auto slice = collective.getSlice())
+    to->set_order(plan::Collective::RANK), to->set_slice(*slice);
+  else if (to->kind() != plan::Collective::ALL_GATHER)
+    to->set_order(plan::Collective::LIBRARY);
+}
+
 LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   auto *step = program.add_steps();
   std::string name = nameOf(op->getLoc());
@@ -222,40 +255,13 @@ LogicalResult Exporter::addStep(StepOp op, plan::Program &program) {
   } else if (auto write = dyn_cast<WriteRowsStep>(*op)) {
     fillRows(step->mutable_write_rows(), write.getRows());
   } else if (auto product = dyn_cast<MatMulStep>(*op)) {
-    auto *to = step->mutable_matmul();
-    to->set_dtype(dtypeOf(product.getType()));
-    to->set_c_dtype(dtypeOf(product.getResultType()));
-    to->set_m(product.getM());
-    to->set_n(product.getN());
-    to->set_k(product.getK());
-    to->set_batch(product.getBatch());
-    to->set_trans_a(product.getTransposeA());
-    to->set_trans_b(product.getTransposeB());
-    to->set_accumulate(product.getAccumulate());
-    to->set_lda(product.getLd()[0]);
-    to->set_ldb(product.getLd()[1]);
-    to->set_ldc(product.getLd()[2]);
-    to->set_stride_a(product.getStep()[0]);
-    to->set_stride_b(product.getStep()[1]);
-    to->set_stride_c(product.getStep()[2]);
-    to->set_epilogue(plan::MatMul::Epilogue(product.getEpilogue()));
-    to->set_tf32(product.getTf32());
-    to->set_grouped(plan::MatMul::Grouped(product.getGrouped()));
-    to->set_groups(product.getGroups());
-    to->set_all_groups(product.getAllGroups());
+    fillProduct(step->mutable_matmul(), product);
   } else if (auto attention = dyn_cast<AttentionStep>(*op)) {
     fillSizes(step->mutable_attention(), attention);
   } else if (auto gradient = dyn_cast<AttentionGradStep>(*op)) {
     fillSizes(step->mutable_attention_grad(), gradient);
   } else if (auto collective = dyn_cast<CollectiveStep>(*op)) {
-    auto *to = step->mutable_collective();
-    to->set_kind(plan::Collective::Kind(collective.getKind()));
-    to->set_count(collective.getCount());
-    to->set_dtype(dtypeOf(collective.getType()));
-    if (auto slice = collective.getSlice())
-      to->set_order(plan::Collective::RANK), to->set_slice(*slice);
-    else if (to->kind() != plan::Collective::ALL_GATHER)
-      to->set_order(plan::Collective::LIBRARY);
+    fillCollective(step->mutable_collective(), collective);
   } else if (isa<CopyStep>(*op)) {
     step->mutable_copy();
   } else if (auto fillStep = dyn_cast<FillStep>(*op)) {

@@ -3,6 +3,7 @@
 #include "compiler/codegen/codegen.h"
 #include "compiler/nn/library/products.h"
 #include "compiler/nn/rows.h"
+#include "passes/train/backward.h"
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -57,10 +58,8 @@ Operation *backwardOf(Operation *loss) {
 } // namespace
 
 Operation *Forward::lossOf(func::FuncOp train) {
-  if (train.getBody().empty()) return nullptr;
-  Block &block = train.getBody().front();
-  bool backward = block.getTerminator()->getNumOperands() == 1 && !block.getOps<GradientOp>().empty();
-  return backward ? viewed(block.getTerminator()->getOperand(0)).getDefiningOp() : nullptr;
+  Value loss = train::returnedLoss(train);
+  return loss ? viewed(loss).getDefiningOp() : nullptr;
 }
 
 Forward::Forward(func::FuncOp train, KernelTable &kernels) : train(train), kernels(kernels) {

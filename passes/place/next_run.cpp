@@ -27,6 +27,30 @@ private:
   std::vector<size_t> complete;
 };
 
+/// What a program does first, but for its updates.
+struct FirstUses {
+  FirstUses(ProgramOp program, ArrayRef<StepOp> steps);
+
+  llvm::StringMap<int64_t> needed;                   // of each bucket, the first step of lane compute that touches it
+  llvm::DenseMap<Value, int64_t> touched;            // of each buffer, the first of these
+  llvm::DenseMap<Value, SmallVector<Value>> fetched; // of state, the buffers that it is copied to
+};
+
+FirstUses::FirstUses(ProgramOp program, ArrayRef<StepOp> steps) {
+  SymbolTable symbols(program->getParentOfType<ModuleOp>());
+  for (auto [at, given] : llvm::enumerate(steps)) {
+    StepOp step = given;
+    if (isOfUpdates(step.getLane())) continue;
+    if (auto copy = dyn_cast<CopyStep>(*step); copy && step.getLane() != Lane::compute)
+      fetched[step.getBuffers()[0]].push_back(step.getBuffers()[1]);
+    if (step.getLane() != Lane::compute) continue;
+    for (Value buffer : step.getBuffers()) {
+      touched.try_emplace(buffer, int64_t(at));
+      if (StringRef bucket = bucketIn(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
+    }
+  }
+}
+
 } // namespace
 
 /// Of each step, the multiply-adds of products before it.
@@ -41,21 +65,8 @@ static std::vector<int64_t> workBefore(ArrayRef<StepOp> steps) {
 
 bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, int64_t writeWork, OffsetProblem &problem) {
   if (program.getRole() != ProgramRole::step) return false; // another program comes after it
-  SymbolTable symbols(program->getParentOfType<ModuleOp>());
   SmallVector<StepOp> steps = stepsOf(program);
-  llvm::StringMap<int64_t> needed;                   // of each bucket, the first step of lane compute that touches it
-  llvm::DenseMap<Value, int64_t> touched;            // of each buffer, the first of these
-  llvm::DenseMap<Value, SmallVector<Value>> fetched; // of state, the buffers that it is copied to, but for these updates
-  for (auto [at, step] : llvm::enumerate(steps)) {
-    if (isOfUpdates(step.getLane())) continue;
-    if (auto copy = dyn_cast<CopyStep>(*step); copy && step.getLane() != Lane::compute)
-      fetched[step.getBuffers()[0]].push_back(step.getBuffers()[1]);
-    if (step.getLane() != Lane::compute) continue;
-    for (Value buffer : step.getBuffers()) {
-      touched.try_emplace(buffer, int64_t(at));
-      if (StringRef bucket = bucketIn(buffer, symbols); !bucket.empty()) needed.try_emplace(bucket, int64_t(at));
-    }
-  }
+  FirstUses first(program, steps);
   // An update is complete before the step of the next run that computes with its bucket. A write-back is complete before the step that
   // computes with what is fetched from there. Both are in order, so that those before them are complete as well.
   Progress updates(steps.size()), copies(steps.size());
@@ -70,16 +81,16 @@ bool addNextRun(ProgramOp program, ArrayRef<BufferOp> buffers, int64_t writeWork
     bool leaves = step.getLane() == Lane::update_write;
     for (Value buffer : step.getBuffers()) uses[buffer] = {updates.count + 1, leaves ? copies.count + 1 : 0};
     if (auto update = dyn_cast<UpdateStep>(*step)) {
-      auto found = needed.find(update.getBucket());
-      updates.add(found == needed.end() ? -1 : found->second);
+      auto found = first.needed.find(update.getBucket());
+      updates.add(found == first.needed.end() ? -1 : found->second);
     } else if (step.getLane() == Lane::update && isa<CopyStep>(*step)) {
       deferredBytes += step.getBytes()[0];
       deferred[step.getBuffers()[0]] = deferredBytes;
     } else if (leaves) {
-      int64_t first = -1;
-      for (Value copy : fetched.lookup(step.getBuffers().back()))
-        if (auto found = touched.find(copy); found != touched.end() && (first < 0 || found->second < first)) first = found->second;
-      copies.add(first);
+      int64_t read = -1;
+      for (Value copy : first.fetched.lookup(step.getBuffers().back()))
+        if (auto found = first.touched.find(copy); found != first.touched.end() && (read < 0 || found->second < read)) read = found->second;
+      copies.add(read);
     }
   }
   if (!updates.count && !copies.count) return false;

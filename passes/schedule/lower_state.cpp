@@ -74,78 +74,104 @@ static TableRowsAttr rowsOf(Value indices, int64_t rows, int64_t row, int64_t si
   return TableRowsAttr::get(indices.getContext(), elementOf(indices), rows, row * size, begin * size);
 }
 
-/// The device updates in its memory, the host in its own: what rests elsewhere comes there and returns. What programs read goes home too:
-/// the compute copy that the update has made, or the master itself where that has the same numbers. Other ranks' shards join it on the
-/// device.
-void Lowering::lowerUpdate(state::UpdateOp op) {
-  auto bucket = states.bucket(op.getBucketAttr());
-  bool onHost = bucket.getUpdatedOnHost(), published = bucket.isPublished();
-  state::Tier memory = onHost ? state::Tier::host : state::Tier::device;
-  int64_t count = op.getGradient().getType().getNumElements();
-  int64_t elements = bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard);
-  bool slice = count != elements;
+/// What an update reads and writes. The device updates in its memory, the host in its own: what rests elsewhere comes there and returns.
+struct Lowering::StateUpdate {
+  StateUpdate(Lowering &lowering, state::UpdateOp op)
+      : lowering(lowering), op(op), bucket(lowering.states.bucket(op.getBucketAttr())), onHost(bucket.getUpdatedOnHost()),
+        published(bucket.isPublished()), count(op.getGradient().getType().getNumElements()),
+        elements(bucket.elementsOf(op.getWhole() ? state::Part::whole : state::Part::shard)), isSlice(count != elements) {}
+
+  void add(state::Role role, bool isRead);
+  void addCompute(state::TensorAttr compute);
+  TableRowsAttr addApart();
+
+  Lowering &lowering;
+  state::UpdateOp op;
+  state::BucketOp bucket;
+  bool onHost, published;
+  int64_t count, elements;
+  bool isSlice;
   SmallVector<Reached> reached; // to go home afterwards
   SmallVector<Ref> in, out;
   std::optional<Reached> joined; // by the other ranks' shards
-  // Bytes of a state that come and return at once: of a disk all of the last block, and all of the state where ranks have it whole.
-  auto homeOf = [&](StateOp state, bool isRead) {
-    Ref home = whole(state);
-    bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
-    if (!slice) return onHost && noDisk ? own(home, state, op.getWhole()) : home;
-    int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
-    Ref part = own(home, state, op.getWhole());
-    if (!part.stride) part.bytes = home.bytes; // to the end of its last block
-    bool last = begin + count * element == elements * element;
-    return Ref{part.buffer, part.offset + begin, part.stride, last ? part.bytes - begin : count * element};
-  };
-  auto add = [&](state::Role role, bool isRead) {
-    StateOp state = states.tensor(bucket, role);
-    Ref home = homeOf(state, isRead);
-    Reached tensor = isRead ? fetched(op, state, home, memory) : overwritten(op, state, home, memory);
-    Ref part = tensor.here;
-    if (slice)
-      part.bytes = count * (state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
-    else if (bucket.bytesOf(*state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
-      part = own(tensor.here, state, op.getWhole());
-    if (isRead) in.push_back(part);
-    out.push_back(part);
-    if (!published || role != bucket.readRole())
-      reached.push_back(tensor);
-    else
-      joined = onHost ? Reached{state, {}, part} : slice ? Reached{state, whole(state), whole(state)} : tensor;
-  };
-  add(state::Role::master, true);
-  in.push_back(at(op.getGradient()));
-  for (auto tensor : bucket.getTensors().getAsRange<state::TensorAttr>())
-    if (state::isMoment(tensor.getRole())) add(tensor.getRole(), true);
-  if (state::TensorAttr compute = bucket.tensorOf(state::Role::compute)) {
-    StateOp state = states.tensor(bucket, state::Role::compute);
-    if (compute.getType() != bucket.tensorOf(state::Role::master).getType())
-      add(state::Role::compute, false);
-    else if (published)
-      joined = Reached{state, {}, out[0]};
-    else
-      reached.push_back({state, homeOf(state, false), out[0]});
-  }
-  in.push_back(at(op.getHyper()));
-  if (op.getNorm2()) in.push_back(at(op.getNorm2()));
-  if (op.getSums()) out.push_back(at(op.getSums()));
-  TableRowsAttr apart;
-  if (Value room = op.getApart()) {
-    in.append({at(op.getIndices()), at(room)});
-    out.append({at(room), at(op.getGradient())});
-    apart = rowsOf(op.getIndices(), op.getTableRows(), op.getRow(), elementBytes(op.getGradient()), op.getTableBegin() + op.getBegin());
-  }
-  make<UpdateStep>(named(op, op.getBucket(), "update"), in, out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()), op.getWhole(),
-                   op.getBegin(), apart);
-  for (const Reached &tensor : reached) evict(op, tensor);
+
+private:
+  Ref homeOf(StateOp state, bool isRead);
+};
+
+/// Bytes of a state that come and return at once: of a disk all of the last block, and all of the state where ranks have it whole.
+Ref Lowering::StateUpdate::homeOf(StateOp state, bool isRead) {
+  Ref home = lowering.whole(state);
+  bool noDisk = tierOf(state) == state::Tier::device || (published && !isRead); // reaches it from the device, if at all
+  if (!isSlice) return onHost && noDisk ? lowering.own(home, state, op.getWhole()) : home;
+  int64_t element = state.getTensor()->getType().getIntOrFloatBitWidth() / 8, begin = int64_t(op.getBegin()) * element;
+  Ref part = lowering.own(home, state, op.getWhole());
+  if (!part.stride) part.bytes = home.bytes; // to the end of its last block
+  bool last = begin + count * element == elements * element;
+  return Ref{part.buffer, part.offset + begin, part.stride, last ? part.bytes - begin : count * element};
+}
+
+void Lowering::StateUpdate::add(state::Role role, bool isRead) {
+  state::Tier memory = onHost ? state::Tier::host : state::Tier::device;
+  StateOp state = lowering.states.tensor(bucket, role);
+  Ref home = homeOf(state, isRead);
+  Reached tensor = isRead ? lowering.fetched(op, state, home, memory) : lowering.overwritten(op, state, home, memory);
+  Ref part = tensor.here;
+  if (isSlice)
+    part.bytes = count * (state.getTensor()->getType().getIntOrFloatBitWidth() / 8);
+  else if (bucket.bytesOf(*state.getTensor()) <= home.bytes) // all of the state, not this rank's shard alone
+    part = lowering.own(tensor.here, state, op.getWhole());
+  if (isRead) in.push_back(part);
+  out.push_back(part);
+  if (!published || role != bucket.readRole())
+    reached.push_back(tensor);
+  else
+    joined = onHost ? Reached{state, {}, part} : isSlice ? Reached{state, lowering.whole(state), lowering.whole(state)} : tensor;
+}
+
+/// What programs read goes home, too: the copy that the update has made, or the master itself where that has the same numbers.
+void Lowering::StateUpdate::addCompute(state::TensorAttr compute) {
+  StateOp state = lowering.states.tensor(bucket, state::Role::compute);
+  if (compute.getType() != bucket.tensorOf(state::Role::master).getType())
+    add(state::Role::compute, false);
+  else if (published)
+    joined = Reached{state, {}, out[0]};
+  else
+    reached.push_back({state, homeOf(state, false), out[0]});
+}
+
+/// Rows of a table that are set apart before they are updated; null if none are.
+TableRowsAttr Lowering::StateUpdate::addApart() {
+  Value room = op.getApart();
+  if (!room) return {};
+  in.append({lowering.at(op.getIndices()), lowering.at(room)});
+  out.append({lowering.at(room), lowering.at(op.getGradient())});
+  return rowsOf(op.getIndices(), op.getTableRows(), op.getRow(), elementBytes(op.getGradient()), op.getTableBegin() + op.getBegin());
+}
+
+/// Other ranks' shards join what was updated on the device.
+void Lowering::lowerUpdate(state::UpdateOp op) {
+  StateUpdate update(*this, op);
+  update.add(state::Role::master, true);
+  update.in.push_back(at(op.getGradient()));
+  for (auto tensor : update.bucket.getTensors().getAsRange<state::TensorAttr>())
+    if (state::isMoment(tensor.getRole())) update.add(tensor.getRole(), true);
+  if (state::TensorAttr compute = update.bucket.tensorOf(state::Role::compute)) update.addCompute(compute);
+  update.in.push_back(at(op.getHyper()));
+  if (op.getNorm2()) update.in.push_back(at(op.getNorm2()));
+  if (op.getSums()) update.out.push_back(at(op.getSums()));
+  TableRowsAttr apart = update.addApart();
+  make<UpdateStep>(named(op, op.getBucket(), "update"), update.in, update.out, op.getBucket(), op.getKernel(), elementOf(op.getGradient()),
+                   op.getWhole(), op.getBegin(), apart);
+  for (const Reached &tensor : update.reached) evict(op, tensor);
+  std::optional<Reached> joined = update.joined;
   if (!joined) return;
-  if (onHost) {
+  if (update.onHost) {
     Ref made = joined->here;
     joined = overwritten(op, joined->state, whole(joined->state), state::Tier::device);
     copy(named(op, joined->state.getSymName(), "bring"), made, own(joined->here, joined->state, op.getWhole()));
   }
-  updated[bucket] = *joined;
+  updated[update.bucket] = *joined;
 }
 
 void Lowering::lowerUpdateRows(state::UpdateRowsOp op) {

@@ -33,6 +33,7 @@ private:
   void lowerAttentionGrad(nn::AttentionGradOp op);
   void lowerPack(state::PackOp op);
   void lowerAccumulate(state::AccumulateOp op);
+  struct StateUpdate;
   void lowerUpdate(state::UpdateOp op);
   void lowerUpdateRows(state::UpdateRowsOp op);
   void lowerWriteRows(state::WriteRowsOp op);

@@ -1,5 +1,6 @@
 //===- pipeline.cpp - the schedule phase ------------------------------------------------------------===//
 #include "mlir/Pass/PassRegistry.h"
+#include "passes/pipeline_option.h"
 #include "passes/schedule/Passes.h"
 
 using namespace mlir;
@@ -49,33 +50,31 @@ void buildPipeline(OpPassManager &pm, const Options &options) {
 
 namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
-  Option<int64_t> ahead{*this, "ahead", llvm::cl::desc("Buckets gathered beyond the one in use"), llvm::cl::init(2)};
-  Option<int64_t> gatherBytes{*this, "gather-bytes", llvm::cl::desc("The same as a budget in bytes; 0: by ahead"), llvm::cl::init(0)};
-  Option<int64_t> residentBytes{*this, "resident-bytes", llvm::cl::desc("Gathered buckets kept beyond their uses"), llvm::cl::init(0)};
-  Option<int64_t> earlyBytes{*this, "early-bytes", llvm::cl::desc("Buckets gathered beside the step before"), llvm::cl::init(0)};
-  Option<std::string> activations{*this, "offload-activations", llvm::cl::desc("Tier where activations wait for backward"),
-                                  llvm::cl::init("none")};
-  Option<int64_t> activationBytes{*this, "activation-bytes", llvm::cl::desc("Bytes of them that leave; -1: all"), llvm::cl::init(-1)};
-  Option<int64_t> activationWork{*this, "activation-work",
-                                 llvm::cl::desc("Multiply-adds beside which a byte of them leaves; 0: by steps alone"), llvm::cl::init(0)};
-  Option<int64_t> fetchAhead{*this, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use"), llvm::cl::init(3)};
-  Option<int64_t> deferredBytes{*this, "deferred-bytes",
-                                llvm::cl::desc("Bytes that updates change on disk and that are written after all of them"),
-                                llvm::cl::init(0)};
-  Option<int64_t> delay{*this, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first"), llvm::cl::init(1)};
-  Option<bool> keepShards{*this, "keep-shards", llvm::cl::desc("Fetched shards stay for their update"), llvm::cl::init(false)};
-  Option<bool> librarySums{*this, "library-sums", llvm::cl::desc("Sums are made by the device's library"), llvm::cl::init(false)};
+  Options options;
+  OptionOf<int64_t> ahead{*this, options.ahead, "ahead", llvm::cl::desc("Buckets gathered beyond the one in use")};
+  OptionOf<int64_t> gatherBytes{*this, options.gatherBytes, "gather-bytes", llvm::cl::desc("The same as a budget in bytes; 0: by ahead")};
+  OptionOf<int64_t> residentBytes{*this, options.residentBytes, "resident-bytes",
+                                  llvm::cl::desc("Gathered buckets kept beyond their uses")};
+  OptionOf<int64_t> earlyBytes{*this, options.earlyBytes, "early-bytes", llvm::cl::desc("Buckets gathered beside the step before")};
+  OptionOf<std::string> activations{*this, options.activations, "offload-activations",
+                                    llvm::cl::desc("Tier where activations wait for backward")};
+  OptionOf<int64_t> activationBytes{*this, options.activationBytes, "activation-bytes",
+                                    llvm::cl::desc("Bytes of them that leave; -1: all")};
+  OptionOf<int64_t> activationWork{*this, options.activationWork, "activation-work",
+                                   llvm::cl::desc("Multiply-adds beside which a byte of them leaves; 0: by steps alone")};
+  OptionOf<int64_t> fetchAhead{*this, options.fetchAhead, "fetch-ahead", llvm::cl::desc("Optimizer state fetched beyond that in use")};
+  OptionOf<int64_t> deferredBytes{*this, options.deferredBytes, "deferred-bytes",
+                                  llvm::cl::desc("Bytes that updates change on disk and that are written after all of them")};
+  OptionOf<int64_t> delay{*this, options.delay, "delay", llvm::cl::desc("Buckets whose gradient may travel beyond the first")};
+  OptionOf<bool> keepShards{*this, options.keepShards, "keep-shards", llvm::cl::desc("Fetched shards stay for their update")};
+  OptionOf<bool> librarySums{*this, options.librarySums, "library-sums", llvm::cl::desc("Sums are made by the device's library")};
 };
 } // namespace
 
 void registerPasses() {
   registerZeroSchedulePasses();
-  PassPipelineRegistration<PipelineOptions>(
-      "zero-schedule-pipeline", "plan-lower to plan-defer-writes: lanes and order", [](OpPassManager &pm, const PipelineOptions &given) {
-        buildPipeline(pm,
-                      {given.ahead, given.gatherBytes, given.residentBytes, given.earlyBytes, given.fetchAhead, given.deferredBytes,
-                       given.delay, given.keepShards, given.activations, given.activationBytes, given.activationWork, given.librarySums});
-      });
+  PassPipelineRegistration<PipelineOptions>("zero-schedule-pipeline", "plan-lower to plan-defer-writes: lanes and order",
+                                            [](OpPassManager &pm, const PipelineOptions &given) { buildPipeline(pm, given.options); });
 }
 
 } // namespace zero::schedule

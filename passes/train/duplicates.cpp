@@ -1,6 +1,7 @@
 //===- duplicates.cpp - operations computed twice ------------------------------------------------------===//
 #include "passes/train/duplicates.h"
 #include "compiler/nn/same_operation.h"
+#include "passes/train/backward.h"
 
 using namespace mlir;
 
@@ -25,12 +26,6 @@ bool isCheap(Operation *op) {
 bool isMarked(Operation *op) {
   auto product = dyn_cast_or_null<nn::MatMulOp>(op);
   return product && product.getRecompute();
-}
-
-Operation *lossOf(func::FuncOp function) {
-  Block &block = function.getBody().front();
-  bool hasBackward = block.getTerminator()->getNumOperands() == 1 && !block.getOps<nn::GradientOp>().empty();
-  return hasBackward ? block.getTerminator()->getOperand(0).getDefiningOp() : nullptr;
 }
 
 int64_t removeDuplicates(func::FuncOp function) {

@@ -14,7 +14,4 @@ bool isMarked(mlir::Operation *op);
 /// Forward's result would have to be kept for all of the time between, or be written by a kernel that otherwise keeps it in registers; what
 /// that saves is one pass that fuses with its users anyway, or a product that is marked as worth less than the memory.
 int64_t removeDuplicates(mlir::func::FuncOp function);
-
-/// The operation that makes the returned loss of a function with a backward; null when it has none.
-mlir::Operation *lossOf(mlir::func::FuncOp function);
 } // namespace zero::train

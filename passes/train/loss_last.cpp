@@ -1,7 +1,7 @@
 //===- loss_last.cpp - nn-loss-last ----------------------------------------------------------------------===//
 #include "compiler/nn/build.h"
 #include "passes/train/Passes.h"
-#include "passes/train/duplicates.h"
+#include "passes/train/backward.h"
 
 using namespace mlir;
 

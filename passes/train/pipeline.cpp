@@ -1,6 +1,7 @@
 //===- pipeline.cpp - the train phase ------------------------------------------------------------------===//
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "passes/pipeline_option.h"
 #include "passes/train/Passes.h"
 
 using namespace mlir;
@@ -46,32 +47,25 @@ void buildPipeline(OpPassManager &pm, const TrainOptions &options) {
 
 namespace {
 struct PipelineOptions : PassPipelineOptions<PipelineOptions> {
+  TrainOptions options;
   ListOption<std::string> losses{*this, "loss"};
-  Option<int64_t> ignoreIndex{*this, "ignore-index", llvm::cl::init(-100)};
-  Option<double> labelSmoothing{*this, "label-smoothing", llvm::cl::init(0)};
-  Option<std::string> recompute{*this, "recompute", llvm::cl::init("auto")};
-  Option<int64_t> tileParts{*this, "tile", llvm::cl::init(1)};
-  Option<int64_t> tileTokens{*this, "tile-tokens", llvm::cl::init(0)};
-  Option<bool> keepLogits{*this, "keep-logits", llvm::cl::init(false)};
-  Option<int64_t> classMultiple{*this, "class-multiple", llvm::cl::init(1)};
-  Option<bool> epilogues{*this, "epilogues", llvm::cl::init(false)};
+  OptionOf<int64_t> ignoreIndex{*this, options.ignoreIndex, "ignore-index"};
+  OptionOf<double> labelSmoothing{*this, options.labelSmoothing, "label-smoothing"};
+  OptionOf<std::string> recompute{*this, options.recompute, "recompute"};
+  OptionOf<int64_t> tileParts{*this, options.tileParts, "tile"};
+  OptionOf<int64_t> tileTokens{*this, options.tileTokens, "tile-tokens"};
+  OptionOf<bool> keepLogits{*this, options.keepLogits, "keep-logits"};
+  OptionOf<int64_t> classMultiple{*this, options.classMultiple, "class-multiple"};
+  OptionOf<bool> epilogues{*this, options.epilogues, "epilogues"};
 };
 } // namespace
 
 void registerPasses() {
   registerZeroTrainPasses();
   PassPipelineRegistration<PipelineOptions>("zero-train-pipeline", "The whole train phase",
-                                            [](OpPassManager &pm, const PipelineOptions &o) {
-                                              TrainOptions options;
-                                              options.losses.assign(o.losses.begin(), o.losses.end());
-                                              options.ignoreIndex = o.ignoreIndex;
-                                              options.labelSmoothing = o.labelSmoothing;
-                                              options.recompute = o.recompute;
-                                              options.tileParts = o.tileParts;
-                                              options.tileTokens = o.tileTokens;
-                                              options.keepLogits = o.keepLogits;
-                                              options.classMultiple = o.classMultiple;
-                                              options.epilogues = o.epilogues;
+                                            [](OpPassManager &pm, const PipelineOptions &given) {
+                                              TrainOptions options = given.options;
+                                              options.losses.assign(given.losses.begin(), given.losses.end());
                                               buildPipeline(pm, options);
                                             });
 }

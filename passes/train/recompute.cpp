@@ -1,6 +1,7 @@
 //===- recompute.cpp - nn-recompute --------------------------------------------------------------------===//
 #include "compiler/nn/rows.h"
 #include "passes/train/Passes.h"
+#include "passes/train/backward.h"
 #include "passes/train/duplicates.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -80,7 +81,7 @@ struct Recompute : impl::RecomputePassBase<Recompute> {
       function.emitError() << "recomputation of cheap values is auto or none, not '" << mode << "'";
       return signalPassFailure();
     }
-    Operation *loss = function.getBody().empty() ? nullptr : lossOf(function);
+    Operation *loss = lossOf(function);
     if (!loss) return;
     std::optional<uint64_t> least;
     if (mode == "auto") least = minBytes;

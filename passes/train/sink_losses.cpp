@@ -1,7 +1,7 @@
 //===- sink_losses.cpp - nn-sink-losses ----------------------------------------------------------------===//
 #include "compiler/nn/rows.h"
 #include "passes/train/Passes.h"
-#include "passes/train/duplicates.h"
+#include "passes/train/backward.h"
 #include <set>
 
 using namespace mlir;

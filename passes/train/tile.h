@@ -19,6 +19,7 @@ struct TiledParameter {
   int64_t begin(size_t tile) const { return tile ? ends[tile - 1] : 0; }
   int64_t extent(size_t tile) const { return ends[tile] - begin(tile); }
   mlir::Value get(const nn::Build &b, size_t tile) const;
+  llvm::SmallVector<mlir::Value> getAll(const nn::Build &b) const;
 };
 
 /// Whether `use`, of a parameter's value, is as a table, as the weights of a product, or as the matrices of groups.

@@ -20,6 +20,10 @@ Value TiledParameter::get(const nn::Build &b, size_t tile) const {
   return b.b.create<nn::GetOp>(b.loc, parameter.getType(), parameter.getSymName());
 }
 
+SmallVector<Value> TiledParameter::getAll(const nn::Build &b) const {
+  return llvm::map_to_vector(llvm::seq(size()), [&](size_t tile) { return get(b, tile); });
+}
+
 bool canBeTiled(OpOperand &use) {
   if (isa<nn::GatherOp>(use.getOwner())) return use.getOperandNumber() == 0;
   if (auto grouped = dyn_cast<nn::GroupedMatMulOp>(use.getOwner())) return use.getOperandNumber() == 1 && grouped.getMatrices().size() == 1;
@@ -59,10 +63,8 @@ void tileTable(nn::GatherOp user, const TiledParameter &table) {
 void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices) {
   OpBuilder builder(user);
   nn::Build b{builder, user.getLoc()};
-  SmallVector<Value> tiles;
-  for (size_t k = 0; k < matrices.size(); ++k) tiles.push_back(matrices.get(b, k));
-  Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), tiles, user.getSlot(), user.getRow(),
-                                                   user.getGroupOf(), user.getTranspose());
+  Value rows = builder.create<nn::GroupedMatMulOp>(b.loc, user.getType(), user.getInput(), matrices.getAll(b), user.getSlot(),
+                                                   user.getRow(), user.getGroupOf(), user.getTranspose());
   user.replaceAllUsesWith(rows);
   user.erase();
 }
@@ -70,9 +72,7 @@ void tileGroups(nn::GroupedMatMulOp user, const TiledParameter &matrices) {
 void tileExpert(nn::ReshapeOp user, const TiledParameter &matrix) {
   OpBuilder builder(user);
   nn::Build b{builder, user.getLoc()};
-  SmallVector<Value> tiles;
-  for (size_t k = 0; k < matrix.size(); ++k) tiles.push_back(matrix.get(b, k));
-  Value whole = builder.create<nn::ConcatOp>(b.loc, user.getInput().getType(), tiles, builder.getI64IntegerAttr(matrix.dim));
+  Value whole = builder.create<nn::ConcatOp>(b.loc, user.getInput().getType(), matrix.getAll(b), builder.getI64IntegerAttr(matrix.dim));
   user.getInputMutable().assign(whole);
 }
 

@@ -62,7 +62,7 @@ struct Engine::Impl {
         throw Error("program " + std::to_string(index) + " was asked for, but the plan has " + std::to_string(plan.programs_size()));
     allocateArenas(selected);
     // Whether the memory suffices is asked before anyone fills it: ranks share machines.
-    everybody = factory.create();
+    std::unique_ptr<Communicator> everybody = factory.create(); // until all are here, as device.prepare() needs them, too
     everybody->barrier();
     for (const plan::Constant &constant : plan.constants()) writeConstant(constant);
     std::vector<KernelSymbol> kernels, hostKernels;
@@ -163,8 +163,7 @@ struct Engine::Impl {
   std::vector<uint32_t> arenas; // the device's number of each of the plan's
   uint64_t allocated = 0, onDisk = 0;
   ParameterGroups groups;
-  std::vector<bool> prepared;              // of each program
-  std::unique_ptr<Communicator> everybody; // for the barrier before memory is filled
+  std::vector<bool> prepared; // of each program
   bool trace = false;
   std::array<LaneStats, kLanes> stats{};
   std::vector<TraceEvent> events;

@@ -51,63 +51,77 @@ void print(const zero::plan::PlanFile &file, const Pages &pages) {
 }
 
 /// What the command line asks for.
-int run(int argc, char **argv) {
-  CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
+struct Request {
   std::string path, problem, machine, measured;
   Pages pages;
-  app.add_option("plan", path, "the plan, as zeroc wrote it")->type_name("FILE");
-  app.add_flag("--peak", pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
-  app.add_flag("--schedule", pages.schedule, "every step: lane, tick, live bytes, what it does and what it waits for")->group("More pages");
-  CLI::Option *operands =
-      app.add_flag("--operands", pages.operands, "with --schedule: the bytes each step reads and writes")->group("More pages");
-  app.add_flag("--kernels", pages.kernels, "the generated kernels: launches in a step, bytes and operations of one launch")
+  CLI::Option *operands = nullptr, *described = nullptr; // --operands, --machine
+};
+
+void declare(CLI::App &app, Request &r) {
+  app.add_option("plan", r.path, "the plan, as zeroc wrote it")->type_name("FILE");
+  app.add_flag("--peak", r.pages.peak, "what fills each program's fullest moment, by layer and by buffer")->group("More pages");
+  app.add_flag("--schedule", r.pages.schedule, "every step: lane, tick, live bytes, what it does and what it waits for")
       ->group("More pages");
-  app.add_flag("--why", pages.why, "the reason of each scheduling decision")->group("More pages");
-  app.add_flag("--time", pages.time, "the seconds that a step is estimated to take, and each lane in it")->group("More pages");
-  CLI::Option *described =
+  r.operands = app.add_flag("--operands", r.pages.operands, "with --schedule: the bytes each step reads and writes")->group("More pages");
+  app.add_flag("--kernels", r.pages.kernels, "the generated kernels: launches in a step, bytes and operations of one launch")
+      ->group("More pages");
+  app.add_flag("--why", r.pages.why, "the reason of each scheduling decision")->group("More pages");
+  app.add_flag("--time", r.pages.time, "the seconds that a step is estimated to take, and each lane in it")->group("More pages");
+  r.described =
       app.add_option(
-             "--machine", machine,
+             "--machine", r.machine,
              "with --time or --trace: how fast the machine is, a name or a file of JSON (docs/offloading.md) [by what the plan is for]")
           ->type_name("a100|h100|FILE")
           ->group("More pages");
-  app.add_flag("--trace", pages.trace,
+  app.add_flag("--trace", r.pages.trace,
                "nothing but what each lane is estimated to do when, in four steps, as zerorun --trace writes it of a run")
       ->group("More pages");
-  app.add_option("--measured", measured,
+  app.add_option("--measured", r.measured,
                  "nothing but how fast the machine was in a run of the plan, from zerorun --trace FILE: for zeroc --machine")
       ->type_name("FILE")
       ->group("More pages");
-  app.add_flag("--json", pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
+  app.add_flag("--json", r.pages.json, "all the numbers for programs; with --schedule the steps too (docs/inspect.md lists the keys)")
       ->group("More pages");
-  app.add_option("--threads", pages.threads, "of zerorun, for the memory of its process [as many as this one may use]")
+  app.add_option("--threads", r.pages.threads, "of zerorun, for the memory of its process [as many as this one may use]")
       ->type_name("N")
       ->check(zero::wholeNumber(1, 4096))
       ->group("More pages");
-  app.add_flag("--check", pages.check, "check places, order, values, updates and ranks again with the judge, which trusts no solver")
+  app.add_flag("--check", r.pages.check, "check places, order, values, updates and ranks again with the judge, which trusts no solver")
       ->group("Judge");
-  app.add_option("--judge", problem, "judge a schedule written as text instead of a plan (docs/inspect.md has the form)")
+  app.add_option("--judge", r.problem, "judge a schedule written as text instead of a plan (docs/inspect.md has the form)")
       ->type_name("FILE")
       ->group("Judge");
+}
+
+int answer(Request &r) {
+  Pages &pages = r.pages;
+  if (*r.operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
+  if (*r.described && !pages.time && !pages.trace) throw zero::Error("--machine goes with --time or --trace");
+  if (!r.problem.empty() && !r.path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
+  if (!r.problem.empty()) return judgeText(r.problem);
+  if (r.path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
+  zero::plan::PlanFile file = zero::plan::load(r.path);
+  pages.machine = *r.described ? zero::simulate::equalRank(zero::simulate::namedOrRead(r.machine), file.plan.world())
+                               : zero::simulate::defaultMachine(file.plan.target(), file.plan.world());
+  if (!r.measured.empty()) {
+    std::cout << zero::simulate::measuredMachine(file.plan, zero::runtime::readText(r.measured), r.measured) << "\n";
+    return 0;
+  }
+  if (pages.trace) {
+    std::cout << zero::simulate::estimatedTrace(file.plan, pages.machine, !zero::plan::trains(file.plan, false));
+    return 0;
+  }
+  print(file, pages);
+  return pages.check ? verdict(zero::judge::checkPlan(file.plan), r.path, pages.json ? std::cerr : std::cout) : 0;
+}
+
+int run(int argc, char **argv) {
+  CLI::App app{"Read what a plan will do, before it runs: memory by kind to the byte, communication, work by lane.", "zero-inspect"};
+  Request request;
+  declare(app, request);
   try {
     zero::parse(app, argc, argv);
-    if (*operands && !pages.schedule) throw zero::Error("--operands goes with --schedule");
-    if (*described && !pages.time && !pages.trace) throw zero::Error("--machine goes with --time or --trace");
-    if (!problem.empty() && !path.empty()) throw zero::Error("a plan or a problem in text form (--judge), not both");
-    if (!problem.empty()) return judgeText(problem);
-    if (path.empty()) throw zero::Error("which plan? Usage: zero-inspect plan.bin");
-    zero::plan::PlanFile file = zero::plan::load(path);
-    pages.machine = *described ? zero::simulate::equalRank(zero::simulate::namedOrRead(machine), file.plan.world())
-                               : zero::simulate::defaultMachine(file.plan.target(), file.plan.world());
-    if (!measured.empty()) {
-      std::cout << zero::simulate::measuredMachine(file.plan, zero::runtime::readText(measured), measured) << "\n";
-      return 0;
-    }
-    if (pages.trace) {
-      std::cout << zero::simulate::estimatedTrace(file.plan, pages.machine, !zero::plan::trains(file.plan, false));
-      return 0;
-    }
-    print(file, pages);
-    return pages.check ? verdict(zero::judge::checkPlan(file.plan), path, pages.json ? std::cerr : std::cout) : 0;
+    return answer(request);
   } catch (const CLI::ParseError &error) {
     return zero::usageError(app, error, "zero-inspect");
   } catch (const std::exception &error) {

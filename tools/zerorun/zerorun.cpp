@@ -96,8 +96,10 @@ static void declareTraining(CLI::App &app, TrainOptions &o) {
       ->allow_extra_args(false)
       ->take_all()
       ->group(group);
+}
 
-  group = "Optimizer";
+static void declareOptimizer(CLI::App &app, TrainOptions &o) {
+  const char *group = "Optimizer";
   app.add_option("--lr", o.lr, "peak learning rate [1e-3]")->type_name("X")->check(zero::realNumber)->group(group);
   app.add_option_function<std::string>(
          "--schedule", [&o](const std::string &name) { o.schedule = kSchedules.at(name); },
@@ -221,6 +223,7 @@ int main(int argc, char **argv) {
   app.add_option("plan", options.plan, "the plan, as zeroc wrote it")->type_name("FILE");
   declareData(app, options);
   declareTraining(app, options);
+  declareOptimizer(app, options);
   declareResults(app, options);
   std::string machine;
   CLI::Option *simulated = app.add_option("--simulate", machine,

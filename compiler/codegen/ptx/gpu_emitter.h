@@ -88,6 +88,7 @@ private:
   std::vector<int> madeOfRow() const; // nodes
   std::vector<int> loadsOfRow() const;
   Values loadRows(mlir::Value first, llvm::ArrayRef<int> loads);
+  class RowsOfPart;
   /// `width` rows from `first` of the part on, of which `loads` are there; adds what they have to `sums`.
   Values rowsOfPart(mlir::Value first, mlir::Value counts, Values sums, llvm::ArrayRef<int> loads, llvm::ArrayRef<mlir::Value> loaded);
   /// What the vectors of all threads make of these reductions, of one row after another, known to every thread.

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include <climits>
+#include <map>
 
 using namespace mlir;
 
@@ -81,77 +82,116 @@ Emitter::Values GpuEmitter::loadRows(Value first, ArrayRef<int> loads) {
   return loaded;
 }
 
-Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums, ArrayRef<int> loads, ArrayRef<Value> loaded) {
-  // A scope for each row, kept from the loads to the stores.
-  size_t at = scopes.size();
-  SmallVector<Scope> rows;
-  for (unsigned row = 0; row < d.width; ++row) {
-    scopes.push_back(Scope(scopes.back().block));
-    bindOuter(plus(first, number(row)), p.reduced);
-    rows.push_back(scopes.pop_back_val());
+/// A scope for each row, kept from the loads to the stores.
+class GpuEmitter::RowsOfPart {
+public:
+  RowsOfPart(GpuEmitter &emitter, Value first);
+  ~RowsOfPart() { e.scopes.pop_back(); }
+
+  void load(ArrayRef<int> loads, ArrayRef<Value> loaded);
+  void reduce(ArrayRef<int> reductions, Value counts);
+  void addUp(Values &sums, int from, int to);
+  /// What is stored of each column, before anything is.
+  void compute() {
+    each([&](unsigned) {
+      for (const Store &s : full) e.vector(s.node);
+    });
   }
-  scopes.push_back(Scope(scopes.back().block));
-  auto inRows = [&](const std::function<void(unsigned)> &body) {
-    for (unsigned row = 0; row < d.width; ++row) {
-      std::swap(scopes[at], rows[row]);
-      goTo(at);
-      body(row);
-      std::swap(scopes[at], rows[row]);
-    }
-  };
+  void store(Value counts);
+
+private:
+  void each(llvm::function_ref<void(unsigned)> body);
+
+  GpuEmitter &e;
+  size_t at; // of the row's scope
+  SmallVector<Scope> rows;
   std::vector<Store> full, perRow;
-  for (const Store &s : p.stores) (p.outputs[s.result].elements == p.points(p.outer) ? perRow : full).push_back(s);
+};
+
+GpuEmitter::RowsOfPart::RowsOfPart(GpuEmitter &emitter, Value first) : e(emitter), at(e.scopes.size()) {
+  for (unsigned row = 0; row < e.d.width; ++row) {
+    e.scopes.push_back(Scope(e.scopes.back().block));
+    e.bindOuter(e.plus(first, e.number(row)), e.p.reduced);
+    rows.push_back(e.scopes.pop_back_val());
+  }
+  e.scopes.push_back(Scope(e.scopes.back().block));
+  for (const Store &s : e.p.stores) (e.p.outputs[s.result].elements == e.p.points(e.p.outer) ? perRow : full).push_back(s);
+}
+
+void GpuEmitter::RowsOfPart::each(llvm::function_ref<void(unsigned)> body) {
+  for (unsigned row = 0; row < e.d.width; ++row) {
+    std::swap(e.scopes[at], rows[row]);
+    e.goTo(at);
+    body(row);
+    std::swap(e.scopes[at], rows[row]);
+  }
+}
+
+/// What is there already, and the rest: all loads are under way before anything waits for one.
+void GpuEmitter::RowsOfPart::load(ArrayRef<int> loads, ArrayRef<Value> loaded) {
+  std::vector<int> used = e.madeOfRow();
+  each([&](unsigned row) {
+    for (auto [i, n] : llvm::enumerate(loads)) e.scopes[at].values[n] = loaded[row * loads.size() + i];
+    for (int n : used)
+      if (e.p.nodes[n].kind == Node::Load && e.p.nodes[n].level == 0 && !e.p.nodes[n].guarded) e.value(n);
+  });
+}
+
+/// Along each row, by all threads that count.
+void GpuEmitter::RowsOfPart::reduce(ArrayRef<int> reductions, Value counts) {
+  Values terms;
+  each([&](unsigned) {
+    for (int r : reductions) {
+      const Node &n = e.p.nodes[r];
+      Value term = e.vector(n.operands[0]);
+      terms.push_back(counts ? e.select(counts, term, e.identity(n.fn, n.type, true)) : term);
+    }
+  });
+  Values joined = e.joinBlock(reductions, std::move(terms));
+  each([&](unsigned row) {
+    for (auto [i, r] : llvm::enumerate(reductions)) e.scopes[at].values[r] = joined[row * reductions.size() + i];
+  });
+}
+
+/// To the sums of columns what is of these levels.
+void GpuEmitter::RowsOfPart::addUp(Values &sums, int from, int to) {
+  each([&](unsigned) {
+    for (auto [sum, s] : llvm::zip(sums, e.p.sums)) {
+      const Node &n = e.p.nodes[s.node];
+      if (int level = e.p.nodes[n.operands[0]].level; level < from || level >= to) continue;
+      Value term = e.vector(n.operands[0]);
+      e.goTo(at);
+      sum = e.combine(n.fn, n.type, sum, term);
+    }
+  });
+}
+
+void GpuEmitter::RowsOfPart::store(Value counts) {
+  each([&](unsigned) {
+    if (counts)
+      e.when(counts, [&] { e.storeAll(full); });
+    else
+      e.storeAll(full);
+    if (perRow.empty()) return;
+    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(e.lane, std::nullopt);
+    e.when(e.b.create<arith::CmpIOp>(e.loc, arith::CmpIPredicate::eq, e.thread, e.number(0)), [&] { e.storeAll(perRow); });
+  });
+}
+
+Emitter::Values GpuEmitter::rowsOfPart(Value first, Value counts, Values sums, ArrayRef<int> loads, ArrayRef<Value> loaded) {
   std::map<int, std::vector<int>> byLevel;
   for (int r : p.reductions) byLevel[p.nodes[r].level].push_back(r);
-  // All loads are under way before anything waits for one.
-  std::vector<int> used = madeOfRow();
-  inRows([&](unsigned row) {
-    for (auto [i, n] : llvm::enumerate(loads)) scopes[at].values[n] = loaded[row * loads.size() + i];
-    for (int n : used)
-      if (p.nodes[n].kind == Node::Load && p.nodes[n].level == 0 && !p.nodes[n].guarded) value(n);
-  });
-  // To the sums of columns as soon as they are known: what only these read need not stay.
-  auto addUp = [&](int from, int to) {
-    inRows([&](unsigned) {
-      for (auto [sum, s] : llvm::zip(sums, p.sums)) {
-        const Node &n = p.nodes[s.node];
-        if (int level = p.nodes[n.operands[0]].level; level < from || level >= to) continue;
-        Value term = vector(n.operands[0]);
-        goTo(at);
-        sum = combine(n.fn, n.type, sum, term);
-      }
-    });
-  };
+  RowsOfPart rows(*this, first);
+  rows.load(loads, loaded);
   int known = 0; // of what level values are
   for (auto &[level, reductions] : byLevel) {
-    addUp(known, level);
+    rows.addUp(sums, known, level); // as soon as they are known: what only these sums read need not stay
     known = level;
-    Values terms;
-    inRows([&](unsigned) {
-      for (int r : reductions) {
-        Value term = vector(p.nodes[r].operands[0]);
-        terms.push_back(counts ? select(counts, term, identity(p.nodes[r].fn, p.nodes[r].type, true)) : term);
-      }
-    });
-    Values joined = joinBlock(reductions, std::move(terms));
-    inRows([&](unsigned row) {
-      for (auto [i, r] : llvm::enumerate(reductions)) scopes[at].values[r] = joined[row * reductions.size() + i];
-    });
+    rows.reduce(reductions, counts);
   }
-  inRows([&](unsigned) {
-    for (const Store &s : full) vector(s.node);
-  });
-  addUp(known, INT_MAX);
-  inRows([&](unsigned) {
-    if (counts)
-      when(counts, [&] { storeAll(full); });
-    else
-      storeAll(full);
-    if (perRow.empty()) return;
-    llvm::SaveAndRestore<std::optional<unsigned>> inLanes(lane, std::nullopt);
-    when(b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::eq, thread, number(0)), [&] { storeAll(perRow); });
-  });
-  scopes.pop_back();
+  rows.compute();
+  rows.addUp(sums, known, INT_MAX);
+  rows.store(counts);
   return sums;
 }
 

@@ -14,6 +14,24 @@ static LogicalResult rejectStatistics(Operation *op, ValueRange d) {
   return success();
 }
 
+/// Of input and scale. With n the normalised row and g = d scale: dx = rstd (g - mean(g) - n mean(g n)), without mean(g) where no `mean`
+/// has been taken off, and dscale = sum of d n.
+template <typename Op> static LogicalResult differentiateNorm(Op op, Value mean, OpBuilder &builder, ValueRange d, Gradients &out) {
+  if (failed(rejectStatistics(op, d))) return failure();
+  Build b{builder, op.getLoc()};
+  Value x = op.getInput();
+  auto shape = typeOf(x).getShape();
+  int64_t columns = shape.back();
+  Value rstd = b.rows(op.getRstd(), columns);
+  Value normal = b.mul(mean ? b.sub(x, b.rows(mean, columns)) : x, rstd);
+  Value g = b.mul(d[0], b.columns(b.cast(op.getScale(), elementOf(x)), shape));
+  Value meanG = mean ? b.rows(b.meanLast(g), columns) : Value();
+  Value meanGn = b.rows(b.meanLast(b.mul(g, normal)), columns);
+  out[0] = b.mul(rstd, b.sub(mean ? b.sub(g, meanG) : g, b.mul(normal, meanGn)));
+  out[1] = b.cast(b.sumRows(b.mul(d[0], normal)), elementOf(op.getScale()));
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Layer norm
 //===----------------------------------------------------------------------===//
@@ -40,19 +58,9 @@ Composed LayerNormOp::decompose(Build &b) {
   return {y, mean, rstd};
 }
 
-/// With n = (x - mean) rstd and g = d scale: dx = rstd (g - mean(g) - n mean(g n)), dscale = sum of d n, dbias = sum of d.
 LogicalResult LayerNormOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
-  if (failed(rejectStatistics(*this, d))) return failure();
+  if (failed(differentiateNorm(*this, getMean(), builder, d, out))) return failure();
   Build b{builder, getLoc()};
-  auto shape = typeOf(getInput()).getShape();
-  int64_t columns = shape.back();
-  Type element = elementOf(getInput());
-  Value rstd = b.rows(getRstd(), columns);
-  Value normal = b.mul(b.sub(getInput(), b.rows(getMean(), columns)), rstd);
-  Value g = b.mul(d[0], b.columns(b.cast(getScale(), element), shape));
-  Value meanG = b.rows(b.meanLast(g), columns), meanGn = b.rows(b.meanLast(b.mul(g, normal)), columns);
-  out[0] = b.mul(rstd, b.sub(b.sub(g, meanG), b.mul(normal, meanGn)));
-  out[1] = b.cast(b.sumRows(b.mul(d[0], normal)), elementOf(getScale()));
   if (getBias()) out[2] = b.cast(b.sumRows(d[0]), elementOf(getBias()));
   return success();
 }
@@ -101,20 +109,8 @@ Composed RmsNormOp::decompose(Build &b) {
   return {b.mul(b.mul(x, b.rows(rstd, n)), scale), rstd};
 }
 
-/// With n = x rstd and g = d scale: dx = rstd (g - n mean(g n)), dscale = sum of d n.
 LogicalResult RmsNormOp::differentiate(OpBuilder &builder, ValueRange d, Gradients &out) {
-  if (failed(rejectStatistics(*this, d))) return failure();
-  Build b{builder, getLoc()};
-  auto shape = typeOf(getInput()).getShape();
-  int64_t columns = shape.back();
-  Type element = elementOf(getInput());
-  Value rstd = b.rows(getRstd(), columns);
-  Value normal = b.mul(getInput(), rstd);
-  Value g = b.mul(d[0], b.columns(b.cast(getScale(), element), shape));
-  Value meanGn = b.rows(b.meanLast(b.mul(g, normal)), columns);
-  out[0] = b.mul(rstd, b.sub(g, b.mul(normal, meanGn)));
-  out[1] = b.cast(b.sumRows(b.mul(d[0], normal)), elementOf(getScale()));
-  return success();
+  return differentiateNorm(*this, {}, builder, d, out);
 }
 
 LogicalResult RmsNormOp::evaluate(Operands in, Results out) {
