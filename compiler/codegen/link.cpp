@@ -1,6 +1,7 @@
 //===- link.cpp - relocatable objects to one shared object ----------------------------------------------===//
 #include "compiler/codegen/link.h"
 #include "lld/Common/Driver.h"
+#include "runtime/base/why_not_written.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -31,6 +32,12 @@ llvm::Error refersToNothing(ArrayRef<char> object) {
   return llvm::Error::success();
 }
 
+bool writeAll(int file, ArrayRef<char> bytes) {
+  for (ssize_t n; !bytes.empty(); bytes = bytes.drop_front(size_t(n)))
+    if ((n = write(file, bytes.data(), bytes.size())) <= 0) return false;
+  return true;
+}
+
 /// All that is written into a pipe, until its other end is closed.
 SmallVector<char, 0> readAll(int pipe) {
   SmallVector<char, 0> all;
@@ -52,8 +59,8 @@ llvm::Expected<SmallVector<char, 0>> link(ArrayRef<SmallVector<char, 0>> objects
     if (auto error = refersToNothing(object)) return std::move(error);
     int file = memfd_create("kernels.o", MFD_CLOEXEC);
     if (file >= 0) files.push_back(file);
-    if (file < 0 || write(file, object.data(), object.size()) != ssize_t(object.size()))
-      return llvm::createStringError(std::string("cannot hold the kernels' object in memory: ") + strerror(errno));
+    if (file < 0 || !writeAll(file, object))
+      return llvm::createStringError("cannot hold the kernels' object in memory: " + runtime::whyNotWritten(errno));
     sources.push_back("/proc/self/fd/" + std::to_string(file));
   }
   // lld renames a file into place, in a folder that a zeroc which is stopped would leave behind; into a pipe it writes.

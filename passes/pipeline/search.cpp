@@ -163,12 +163,49 @@ private:
   SharingCost sharing;
 };
 
+/// Bytes of all tiers beyond their budgets.
+uint64_t excess(const place::Need &need, const Budgets &budgets) {
+  uint64_t sum = 0;
+  for (auto [tier, budget] : {std::pair(Tier::device, budgets.device), {Tier::host, budgets.host}, {Tier::disk, budgets.disk}})
+    sum += need.of(tier) - std::min(need.of(tier), budget.value_or(UINT64_MAX));
+  return sum;
+}
+
+/// The same with room for anything on the host, on disk and on both, as far as their budgets are named.
+std::vector<Question> withRoomElsewhere(const Question &question) {
+  constexpr uint64_t kAny = uint64_t(1) << 60;
+  std::vector<Question> wider;
+  for (auto [host, disk] : {std::pair(true, false), {false, true}, {true, true}}) {
+    if ((host && !question.budgets.host) || (disk && !question.budgets.disk)) continue;
+    Question &with = wider.emplace_back(question);
+    if (host) with.budgets.host = kAny;
+    if (disk) with.budgets.disk = kAny;
+  }
+  return wider;
+}
+
 } // namespace
 
 FailureOr<Found> search(const Modules &modules, const Modules &fewLayers, const Question &question, unsigned threads) {
+  const std::vector<Question> wider = withRoomElsewhere(question); // outlives what is tried ahead
   Evaluations evaluations(modules, question);
   Speculation speculation(std::min(threads, kMostThreads) - 1);
-  FailureOr<Found> found = Search(modules, fewLayers, question, evaluations, speculation).run();
+  auto foundFor = [&](const Question &asked) { return Search(modules, fewLayers, asked, evaluations, speculation).run(); };
+  FailureOr<Found> found = foundFor(question);
+  // What else does not fit where the device has room enough: what would be chosen if other tiers had any, too. That does not depend on
+  // their budgets, so it is what a budget of as many bytes as a refusal names is enough for.
+  bool isForDevice = failed(found) || found->fits || found->chosen.need.of(Tier::device) > *question.budgets.device;
+  uint64_t least = UINT64_MAX;
+  for (const Question &with : isForDevice ? ArrayRef<Question>() : ArrayRef(wider)) {
+    if (least == 0) break;
+    FailureOr<Found> other = foundFor(with);
+    if (failed(other)) return failure();
+    other->tried += found->tried, other->steps += found->steps;
+    uint64_t bytes = excess(other->chosen.need, question.budgets);
+    if (other->fits && bytes < least) std::swap(*found, *other), least = bytes;
+    found->tried = std::max(found->tried, other->tried), found->steps = std::max(found->steps, other->steps);
+    found->fits = least == 0;
+  }
   evaluations.end(); // what is still tried ahead is for nobody
   return found;
 }

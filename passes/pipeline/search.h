@@ -84,7 +84,7 @@ struct Question {
 struct Found {
   Trial chosen;
   mlir::OwningOpRef<mlir::ModuleOp> placed; // as the chosen one is with offsets and waits; null if it does not fit
-  bool fits = false;                        // else it is the choice that needs least of the device's memory
+  bool fits = false;                        // else it is what a refusal speaks of: with as many bytes as that needs it would fit
   uint64_t resident = 0;                    // bytes of device memory if all that is left to choose rested there
   uint64_t leastCopied = 0;                 // bytes between tiers in one step that no choice avoids; 0 if that is not known
   std::optional<Trial> runnerUp;            // fits too
@@ -101,6 +101,7 @@ using Modules = std::function<mlir::ModuleOp(Tiling)>;
 
 /// `fewLayers`: the same of a model with a few of its layers, which needs no more (few_layers.h); null, without an error, where there is
 /// none. Tiles with which it does not fit by far are not tried.
+/// Where only the host or the disk is too small, the choice that a refusal speaks of is the one that would be found if they had any room.
 /// Of the choices that fit, the fastest, and of those that are within a percent of each other the one with fewest parts, most tokens, the
 /// lowest stage, the least to copy, micro-steps one after another. Fails, with an error, as passes do.
 /// Of so many `threads` all but this one find out ahead what will be asked (speculation.h): their number changes nothing but the time. With

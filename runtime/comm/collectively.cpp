@@ -1,6 +1,6 @@
 #include "runtime/comm/collectively.h"
+#include "runtime/process/addresses.h"
 #include <algorithm>
-#include <new>
 
 namespace zero::runtime {
 
@@ -14,10 +14,8 @@ void collectively(Communicator &communicator, const std::function<void()> &work)
   std::string sentence;
   try {
     work();
-  } catch (const std::bad_alloc &) {
-    sentence = "this process cannot get the memory it needs";
   } catch (const std::exception &error) {
-    sentence = error.what();
+    sentence = sentenceOf(error);
   }
   std::vector<uint8_t> failed = everyones(communicator, !sentence.empty());
   auto first = std::find(failed.begin(), failed.end(), 1);

@@ -17,14 +17,20 @@ struct MeasuredTable {
   std::string text; // empty: there is no such file
 };
 
+// What this process takes beside arenas.
+struct Beside {
+  uint64_t bytes = 0;  // that it reaches, at most
+  uint64_t mapped = 0; // that it maps from now on
+};
+
 struct DeviceOptions {
-  int threads = 0;                               // of the host's processors; 0: as many as this process may use
-  Neighbours neighbours{};                       // with whom this rank shares its machine
-  int rank = 0, world = 1;                       // of all of the run
-  std::function<uint64_t(int threads)> beside{}; // bytes that this process reaches beside arenas with so many threads; none: not counted
-  std::vector<std::string> diskPaths{}; // folders for what the plan keeps on disk; each rank of the run has files of its own in them
-  bool graphs = true;                   // of a GPU: steps that nothing comes between are launched together
-  MeasuredTable measured{};             // of a kind of device that has tune
+  int threads = 0;                             // of the host's processors; 0: as many as this process may use
+  Neighbours neighbours{};                     // with whom this rank shares its machine
+  int rank = 0, world = 1;                     // of all of the run
+  std::function<Beside(int threads)> beside{}; // of this process with so many threads; none: not counted
+  std::vector<std::string> diskPaths{};        // folders for what the plan keeps on disk; each rank of the run has files of its own in them
+  bool graphs = true;                          // of a GPU: steps that nothing comes between are launched together
+  MeasuredTable measured{};                    // of a kind of device that has tune
 };
 
 // How many threads of the host compute: as many as were asked for, or the processors this process may use, shared fairly with the other

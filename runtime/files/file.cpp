@@ -1,5 +1,6 @@
 #include "runtime/files/file.h"
 #include "runtime/base/error.h"
+#include "runtime/base/why_not_written.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -80,7 +81,7 @@ bool File::tryWrite(uint64_t offset, const void *data, uint64_t bytes) const {
     ssize_t done = ::pwrite(fd, at, std::min(bytes, kLargestCall), static_cast<off_t>(offset));
     if (done < 0 && errno == EINTR) continue;
     if (done < 0 && errno == EINVAL && at == data) return false;
-    if (done <= 0) throw Error(fmt::format("cannot write '{}': {}", path_, std::strerror(done < 0 ? errno : ENOSPC)));
+    if (done <= 0) throw Error(fmt::format("cannot write '{}': {}", path_, whyNotWritten(done < 0 ? errno : ENOSPC)));
     at += done, offset += static_cast<uint64_t>(done), bytes -= static_cast<uint64_t>(done);
   }
   return true;
@@ -90,7 +91,7 @@ bool File::setDirect(bool wanted) const { return ::fcntl(fd, F_SETFL, wanted ? O
 
 void File::reserve(uint64_t bytes) const {
   if (::ftruncate(fd, static_cast<off_t>(bytes)) != 0)
-    throw Error(fmt::format("cannot make '{}' {} bytes long: {}", path_, bytes, std::strerror(errno)));
+    throw Error(fmt::format("cannot make '{}' {} bytes long: {}", path_, bytes, whyNotWritten(errno)));
   // A full disk or quota is better found now; file systems without fallocate find it at the write.
   if (bytes > 0 && ::fallocate(fd, 0, 0, static_cast<off_t>(bytes)) != 0 && (errno == ENOSPC || errno == EDQUOT))
     throw Error(fmt::format("no room for the {} bytes of '{}': {}", bytes, path_, std::strerror(errno)));

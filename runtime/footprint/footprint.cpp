@@ -3,9 +3,11 @@
 #include "runtime/device/state.h"
 #include "runtime/plan/micro_steps.h"
 #include "runtime/plan/state.h"
+#include "runtime/process/stacks.h"
 #include "runtime/storage/row_writer.h"
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace zero::runtime {
 namespace {
@@ -134,6 +136,16 @@ std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads)
   };
   std::erase_if(parts, [](const FootprintPart &part) { return part.bytes == 0; });
   return parts;
+}
+
+uint64_t mappedBesideArenas(const plan::PlanFile &file, int threads) {
+  uint64_t bytes = 0;
+  for (const FootprintPart &part : besideArenas(file, threads))
+    if (part.key != "code" && part.key != "system") bytes += part.bytes;
+  std::set<int> lanes;
+  forSteps(file.plan, [&](const plan::Step &step) { lanes.insert(step.lane()); });
+  constexpr uint64_t kTransient = 2; // that read the disk, or a file, ahead
+  return bytes + (uint64_t(std::max(threads, 1)) + lanes.size() + kTransient) * kThreadStackBytes;
 }
 
 uint64_t bytesOf(const std::vector<FootprintPart> &parts) {

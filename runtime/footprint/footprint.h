@@ -20,6 +20,9 @@ struct FootprintPart {
 std::vector<FootprintPart> besideArenas(const plan::PlanFile &file, int threads);
 uint64_t bytesOf(const std::vector<FootprintPart> &parts);
 
+// What limits on addresses (ulimit -v) count of it once the plan is loaded: whole stacks, and no code, which is mapped by then.
+uint64_t mappedBesideArenas(const plan::PlanFile &file, int threads);
+
 // Bytes of the arenas in memory, the device's and the host's, that a run of these programs makes: all of them, or those without
 // `clips` if the plan can do without.
 uint64_t arenaBytes(const plan::Plan &plan, bool clips);

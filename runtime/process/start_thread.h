@@ -13,9 +13,9 @@ template <class Thread = std::thread, class Work> Thread startThread(const std::
   try {
     return Thread(std::forward<Work>(work));
   } catch (const std::system_error &error) {
-    throw Error(
-        "cannot start " + purpose + ": " + error.code().message() +
-        "; give a smaller --threads, or raise the limit on processes and threads (ulimit -u, pids.max of the control group) or on memory");
+    throw Error("cannot start " + purpose + ": " + error.code().message() +
+                "; give a smaller --threads, or raise the limit on processes and threads (ulimit -u, pids.max of the control group) or on "
+                "memory (ulimit -v)");
   }
 }
 

@@ -1,5 +1,6 @@
 #include "runtime/report/metrics.h"
 #include "runtime/base/error.h"
+#include "runtime/base/why_not_written.h"
 #include "runtime/plan/lanes.h"
 #include <cerrno>
 #include <cmath>
@@ -49,7 +50,7 @@ bool isOurOutput(const struct stat &file) {
   return false;
 }
 
-Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, std::strerror(errno))); }
+Error cannotWrite(const std::string &path) { return Error(fmt::format("cannot write --metrics '{}': {}", path, whyNotWritten(errno))); }
 
 } // namespace
 

@@ -1,4 +1,5 @@
 #include "runtime/report/progress.h"
+#include "runtime/base/why_not_written.h"
 #include "runtime/process/streams.h"
 #include <algorithm>
 #include <cerrno>
@@ -66,7 +67,7 @@ void ProgressLine::put(const std::string &text) {
     return;
   }
   int reason = errno;
-  if (!failed) complain(fmt::format("zerorun: cannot write to standard output: {}", std::strerror(reason)));
+  if (!failed) complain(fmt::format("zerorun: cannot write to standard output: {}", whyNotWritten(reason)));
   failed = reason;
   __fpurge(out); // it would be tried again, and block what follows
 }

@@ -1,6 +1,7 @@
 #include "runtime/storage/disk_files.h"
 #include "runtime/base/error.h"
 #include "runtime/files/file.h"
+#include "runtime/base/why_not_written.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -113,6 +114,9 @@ void DiskFiles::DiskFile::grow(uint64_t bytes) {
     throw Error(fmt::format("no room for what this rank keeps on disk: {} bytes were wanted in --disk-path '{}', where {} are free; give a "
                             "folder on a larger disk, or several disks (--disk-path A,B)",
                             wanted, folder, free));
+  if (failed == EFBIG)
+    throw Error(fmt::format("cannot reserve {} bytes in --disk-path '{}': {}; raise that limit, or give several disks (--disk-path A,B)",
+                            wanted, folder, whyNotWritten(failed)));
   if (failed)
     throw Error(fmt::format("cannot reserve {} bytes in --disk-path '{}': {}; name a folder on another file system", wanted, folder,
                             std::strerror(failed)));

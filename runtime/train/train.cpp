@@ -1,6 +1,7 @@
 #include "runtime/train/train.h"
 #include "runtime/comm/patience.h"
 #include "runtime/footprint/footprint.h"
+#include "runtime/process/addresses.h"
 #include "runtime/process/file_limit.h"
 #include "runtime/process/signals.h"
 #include "runtime/process/streams.h"
@@ -49,7 +50,9 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   collectively(*communicator, [&] {
     prepare(options, factory.world(), setup);
     setup.diskFolders = diskFolders(options, setup.file.plan);
-    auto beside = [&setup](int threads) { return bytesOf(besideArenas(setup.file, threads)); };
+    auto beside = [&setup](int threads) {
+      return Beside{bytesOf(besideArenas(setup.file, threads)), mappedBesideArenas(setup.file, threads)};
+    };
     device = setup.device->make({options.threads, factory.neighbours(), factory.rank(), factory.world(), beside, setup.diskFolders,
                                  !options.noGraphs, setup.measured});
     device->requireTarget(setup.file.plan.target());
@@ -76,10 +79,8 @@ int train(const TrainOptions &options, CommunicatorFactory &factory) {
   } catch (const TimedOut &error) {
     complainAlone(error.what(), factory);
     letOthersSpeak();
-  } catch (const std::bad_alloc &) {
-    complainAlone("this process cannot get the memory it needs", factory);
   } catch (const std::exception &error) {
-    complainAlone(error.what(), factory);
+    complainAlone(sentenceOf(error), factory);
   }
   if (run) run->giveUp();
   factory.abort();
@@ -98,7 +99,7 @@ int runProcess(const TrainOptions &options) {
     complain(fmt::format("zerorun: {}", error.what()));
     return 1;
   } catch (const std::exception &error) {
-    complainOnce(fmt::format("zerorun: {}", error.what()));
+    complainOnce(fmt::format("zerorun: {}", sentenceOf(error)));
     return 1;
   }
   // A launcher must learn of a refusal from abort(), not from exit statuses: those it may confuse when all ranks end at once.
@@ -110,7 +111,7 @@ int runProcess(const TrainOptions &options) {
     factory->awaitAbort();
   } catch (const std::exception &error) {
     std::fflush(stdout);
-    factory->sayLast(fmt::format("zerorun: {}", error.what()));
+    factory->sayLast(fmt::format("zerorun: {}", sentenceOf(error)));
     if (dynamic_cast<const TimedOut *>(&error)) letOthersSpeak();
     factory->abort();
   }

@@ -76,6 +76,27 @@ def tiers(model):
     return f"{away} bytes away, {needs(both, 'host')} of them on the host"
 
 
+def named_elsewhere(model):
+    """Where the host or the disk is too small: as many bytes as a refusal names are enough."""
+    flags = [model[0], "x.plan", *model[1:], "--target", "sim"]
+    top, refused = needs(facts(flags), "device"), 0
+    for part in (0.6, 0.3):
+        device = ("--device-memory", int(part * top))
+        away = needs(facts(flags, *device), "disk")
+        for host, disk in ((0, 0), (away // 8, 0), (away * 9 // 10, 0), (away // 4, away // 4), (None, away // 2)):
+            budgets = {flag: bytes for flag, bytes in (("--host-memory", host), ("--disk-memory", disk)) if bytes is not None}
+            said = suite.zeroc(*flags, "-q", *device, *[word for pair in budgets.items() for word in pair], check=False).stderr
+            numbers = {f"--{tier}-memory": int(bytes.replace(" ", "")) for bytes, tier in re.findall(r"needs ([0-9 ]+) bytes[^,]*, [0-9 ]+ more than --(\w+)-memory", said)}
+            if not said:
+                continue
+            expect(numbers and numbers.keys() <= budgets.keys(), f"with {budgets} beside {device} it says of {numbers}: {said}")
+            plan = facts(flags, *device, *[word for pair in {**budgets, **numbers}.items() for word in pair])
+            expect(plan is not None, f"with {budgets} beside {device} it names {numbers}, which are refused, too")
+            refused += 1
+    expect(refused > 4, f"only {refused} were refused")
+    return f"{refused} refusals"
+
+
 def decision(plan, subject):
     """(choice, reason)."""
     found = [(d["choice"], d["reason"]) for d in plan["decisions"] if d["subject"] == subject]
@@ -452,6 +473,7 @@ suite.check("budgets: nothing is worse for being left open", open_flags)
 suite.check("budgets: little room elsewhere", little_elsewhere, models["wide"])
 suite.check("budgets: what is left open, of several ranks", ranks_open)
 suite.check("budgets: the estimate follows the machine", slow_disk, models["wide"])
+suite.check("budgets: what a refusal names of the host and the disk", named_elsewhere, models["wide"])
 for world, stage in ((1, 0), (2, 3)):
     suite.check(f"budgets: updates beside the next forward, {world} ranks, stage {stage}", later, models["wide"], world, stage)
 for world, stage in ((1, 0), (2, 3)):

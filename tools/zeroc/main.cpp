@@ -3,6 +3,7 @@
 #include "runtime/inspect/inspect.h"
 #include "runtime/plan/container.h"
 #include "runtime/process/processors.h"
+#include "runtime/process/stacks.h"
 #include "runtime/process/streams.h"
 #include "tools/command_line.h"
 #include "tools/zeroc/options.h"
@@ -14,6 +15,7 @@
 static int run(int argc, char **argv) {
   CLI::App app{"Compile an ONNX model into a training plan: zeroc model.onnx -o plan.bin", "zeroc"};
   try {
+    zero::runtime::raiseStacks(); // before anything starts a thread
     zero::CommandLine line = zero::parseCommandLine(argc, argv, app);
     zero::checkOutputs(line);
     if (line.printPipeline) {

@@ -1,6 +1,9 @@
 // zerorun: reads the command line, and nothing else.
 #include "runtime/comm/communicator.h"
+#include "runtime/process/addresses.h"
+#include "runtime/process/last_words.h"
 #include "runtime/process/signals.h"
+#include "runtime/process/stacks.h"
 #include "runtime/process/streams.h"
 #include "runtime/process/subnormal.h"
 #include "runtime/simulate/simulated_run.h"
@@ -201,7 +204,7 @@ static int simulate(const CLI::App &app, const TrainOptions &options, const std:
                                  .trace = options.trace});
     return 0;
   } catch (const std::exception &error) {
-    complainOnce(fmt::format("zerorun: {}", error.what()));
+    complainOnce(fmt::format("zerorun: {}", sentenceOf(error)));
     return 1;
   }
 }
@@ -209,7 +212,10 @@ static int simulate(const CLI::App &app, const TrainOptions &options, const std:
 int main(int argc, char **argv) {
   flushSubnormals(); // before anything starts a thread
   openStandardStreams();
+  endInASentence();
   try {
+    raiseStacks();
+    spareAddresses();
     ownSignals(); // before MPI, or anything else, starts a thread
   } catch (const zero::Error &error) {
     complainOnce(fmt::format("zerorun: {}", error.what()));
@@ -238,7 +244,7 @@ int main(int argc, char **argv) {
     complainOnce(zero::usageSentence(error, "zerorun")); // every rank reads the same wrong command line
     return 1;
   } catch (const std::exception &error) {
-    complainOnce(fmt::format("zerorun: {}", error.what()));
+    complainOnce(fmt::format("zerorun: {}", sentenceOf(error)));
     return 1;
   }
   if (options.plan.empty()) {

@@ -3,6 +3,7 @@
 #include "runtime/comm/collectives.h"
 #include "runtime/comm/patience.h"
 #include "runtime/files/lock_file.h"
+#include "runtime/process/addresses.h"
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -13,6 +14,9 @@
 
 namespace zero::runtime {
 namespace {
+
+// Open MPI 4.1 maps 26 MiB where threads share a heap (addresses.h), and does not live without them.
+constexpr uint64_t kMpiBytes = uint64_t(40) << 20;
 
 std::atomic<uint64_t> messageLimit{uint64_t(1) << 30};
 
@@ -110,6 +114,7 @@ class MpiFactory final : public CommunicatorFactory {
 public:
   MpiFactory() {
     int provided = 0;
+    requireAddresses("MPI", kMpiBytes);
     if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS) throw Error("MPI could not be started");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, &self);

@@ -125,7 +125,7 @@ void Acceptor::takeNew() {
     Socket socket = acceptFrom(listener);
     bool mine = !socket && errno == EMFILE, full = mine || (!socket && errno == ENFILE);
     if (full && guests.size() < (mine ? mostGuests : 1)) // the run itself has taken the rest: there is no room for its own ranks
-      throw Error("this process may not open as many files and connections as the run needs; raise the limit with ulimit -n");
+      throw Error(kTooManyFiles);
     if (full || (socket && guests.size() >= mostGuests)) guests.erase(guests.begin());
     if (!socket) return;
     Address from = peerAddress(socket);

@@ -1,4 +1,5 @@
 #include "runtime/comm/tcp/socket.h"
+#include "runtime/base/error.h"
 #include <algorithm>
 #include <arpa/inet.h>
 #include <cerrno>
@@ -8,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -49,6 +51,12 @@ bool awaitEvent(int fd, short events, Deadline until) {
 
 Socket::~Socket() {
   if (descriptor >= 0) ::close(descriptor);
+}
+
+Socket makeEvent() {
+  Socket event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) throw Error(errno == EMFILE ? kTooManyFiles : "cannot make what wakes a thread that waits for other ranks: " + reason());
+  return event;
 }
 
 Address Address::of(const uint8_t bytes[16], bool six, uint16_t port) {
@@ -161,6 +169,7 @@ Socket acceptFrom(const Socket &listener) {
 
 Socket connectTo(const Address &address, Deadline until, std::string &why) {
   Socket socket = makeSocket(address.storage.ss_family);
+  if (!socket && errno == EMFILE) throw Error(kTooManyFiles); // no other try helps
   if (!socket) {
     why = reason();
     return {};

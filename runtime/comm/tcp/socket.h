@@ -28,6 +28,12 @@ private:
   int descriptor = -1;
 };
 
+// What one thread makes readable for another one that waits at sockets (eventfd).
+Socket makeEvent();
+// What is said where this process may open no more of them.
+inline constexpr const char *kTooManyFiles =
+    "this process may not open as many files and connections as the run needs; raise the limit with ulimit -n";
+
 // An IPv4 or IPv6 address with a port.
 struct Address {
   sockaddr_storage storage{};

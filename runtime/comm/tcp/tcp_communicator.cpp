@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <thread>
 #include <unistd.h>
@@ -66,7 +65,7 @@ template <typename Part> msghdr piecesOf(Part &part, iovec (&pieces)[2]) {
 
 TcpCommunicator::TcpCommunicator(std::vector<Socket> connections, const Peers &peers, int self)
     : MessageCommunicator(self, static_cast<int>(connections.size())), links(std::move(connections)), exchanges(links.size()),
-      wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), peers(peers), patience(peers, self) {
+      wake(makeEvent()), peers(peers), patience(peers, self) {
   for (const Socket &link : links) {
     if (link) makeRoom(link);
     entries.push_back({link.fd(), 0, 0});

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 #include <utility>
 
@@ -22,8 +21,8 @@ constexpr auto kGrace = std::chrono::milliseconds(500);
 } // namespace
 
 Watch::Watch(std::vector<Socket> connections, const Peers &peers, int self)
-    : links(std::move(connections)), away(links.size()), peers(peers), self(self), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      silent(links.size()), present(static_cast<int>(links.size()) - 1) {
+    : links(std::move(connections)), away(links.size()), peers(peers), self(self), wake(makeEvent()), silent(links.size()),
+      present(static_cast<int>(links.size()) - 1) {
   silent[static_cast<size_t>(self)] = true;
   for (const Socket &link : links)
     if (link) watchMachine(link);

@@ -1,28 +1,15 @@
 #include "runtime/device/cpu/available_memory.h"
 #include "runtime/process/control_groups.h"
+#include "runtime/process/value_of.h"
 #include <algorithm>
 #include <fstream>
 #include <limits>
 #include <optional>
-#include <sstream>
-#include <sys/resource.h>
 
 namespace zero::runtime {
 namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
-
-// The value of `key` in lines of `key value`, as in meminfo, status and memory.stat; 0 if it is not there.
-uint64_t valueOf(const std::string &path, const std::string &key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string name;
-    uint64_t value = 0;
-    if (words >> name && name == key && words >> value) return value;
-  }
-  return 0;
-}
 
 std::optional<uint64_t> numberIn(const std::string &path) {
   std::ifstream file(path);
@@ -70,21 +57,6 @@ uint64_t heldMemory(const std::string &root) {
   uint64_t held = 0;
   for (const char *key : {"RssAnon:", "RssShmem:", "VmPTE:"}) held += valueOf(root + "/proc/self/status", key) * 1024;
   return held > 0 ? held + kSystem : 0;
-}
-
-AvailableAddresses availableAddresses() {
-  struct Limit {
-    decltype(RLIMIT_AS) resource;
-    const char *flag, *used;
-  };
-  AvailableAddresses least{kUnlimited, nullptr};
-  for (const Limit &limit : {Limit{RLIMIT_AS, "-v", "VmSize:"}, Limit{RLIMIT_DATA, "-d", "VmData:"}}) {
-    rlimit room{};
-    if (::getrlimit(limit.resource, &room) != 0 || room.rlim_cur == RLIM_INFINITY) continue;
-    uint64_t used = valueOf("/proc/self/status", limit.used) * 1024, left = room.rlim_cur - std::min<uint64_t>(room.rlim_cur, used);
-    if (left < least.bytes) least = {left, limit.flag};
-  }
-  return least;
 }
 
 } // namespace zero::runtime

@@ -23,11 +23,4 @@ AvailableMemory availableMemory(const Neighbours &neighbours = {}, const std::st
 // since they can be dropped.
 uint64_t heldMemory(const std::string &root = "");
 
-// How much more this process may map, by its own limits on addresses (`ulimit -v`) and on what can be written of them (`ulimit -d`).
-struct AvailableAddresses {
-  uint64_t bytes;
-  const char *flag; // of ulimit, the narrower one; null: there is no limit
-};
-AvailableAddresses availableAddresses();
-
 } // namespace zero::runtime

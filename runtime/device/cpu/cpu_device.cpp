@@ -6,6 +6,7 @@
 #include "runtime/device/cpu/memory.h"
 #include "runtime/device/cpu/queue.h"
 #include "runtime/plan/target.h"
+#include "runtime/process/addresses.h"
 #include <algorithm>
 #include <malloc.h>
 #include <utility>
@@ -21,8 +22,9 @@ public:
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     held = heldMemory();
-    if (options.beside) beside = options.beside(threads);
-    beside -= std::min(beside, held);
+    Beside counted = options.beside ? options.beside(threads) : Beside{};
+    beside = counted.bytes - std::min(counted.bytes, held);
+    mappedBeside = counted.mapped;
   }
 
   // The host's memory is this device's own.
@@ -32,7 +34,7 @@ public:
       if (bytes > 0) disk.allocate(number, name, bytes);
     } else {
       requireMemory(name, bytes);
-      promised += bytes;
+      promised += bytes, mapped += MappedArena::mappedFor(bytes);
     }
     arenas.emplace_back(name, tier == plan::DISK ? 0 : bytes);
     return number;
@@ -42,24 +44,29 @@ public:
   // arena is filled: all ranks of this machine are about to ask for the same. What the process has already is not asked for again.
   void requireMemory(const std::string &name, uint64_t bytes) const {
     uint64_t arenas = promised + bytes, more = arenas + beside;
-    auto refuse = [&](const std::string &why, uint64_t left) {
+    // Of `left` this rank takes `others` beside arenas.
+    auto refuse = [&](const std::string &what, const std::string &why, uint64_t left, uint64_t others) {
       constexpr uint64_t disks = 32 << 20;                           // bytes that a run with state on disk may take beside this one's
-      uint64_t room = (left - std::min(left, beside + disks)) >> 20; // MiB for arenas
-      throw Error("arena '" + name + "' would bring this rank to " + inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " +
-                  inMiB(held + beside) + " beside them, " + inMiB(more) + " more than it has now, but " + why + "; compile " +
+      uint64_t room = (left - std::min(left, others + disks)) >> 20; // MiB for arenas
+      throw Error("arena '" + name + "' would bring this rank to " + what + ", but " + why + "; compile " +
                   (room ? "with --device-memory " + std::to_string(room) + "M, which leaves the rest on disk, " : "") +
                   "for more machines, a higher --stage or a smaller batch, or raise the limit");
     };
     AvailableMemory available = availableMemory(neighbours);
     if (more > available.ofEach())
-      refuse((available.group.empty()
+      refuse(inMiB(held + more) + ", " + inMiB(arenas) + " of arenas and " + inMiB(held + beside) + " beside them, " + inMiB(more) +
+                 " more than it has now",
+             (available.group.empty()
                   ? "this machine has " + inMiB(available.bytes) + " of memory left"
                   : "the memory limit of the control group '" + available.group + "' leaves " + inMiB(available.bytes)) +
                  available.sharers(),
-             available.ofEach());
-    if (AvailableAddresses addresses = availableAddresses(); addresses.flag && more > addresses.bytes)
-      refuse("its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(addresses.bytes),
-             addresses.bytes);
+             available.ofEach(), beside);
+    AvailableAddresses addresses = availableAddresses(); // beside what earlier arenas have taken
+    uint64_t mappedNow = MappedArena::mappedFor(bytes), left = addresses.bytes + (addresses.flag ? mapped : 0);
+    if (addresses.flag && mappedNow + mappedBeside > addresses.bytes)
+      refuse(inMiB(mapped + mappedNow) + " of arenas, and it maps up to " + inMiB(mappedBeside) + " beside them for " +
+                 std::to_string(executor.threads()) + " threads that compute (--threads) and others",
+             "its limit on memory that is mapped (ulimit " + std::string(addresses.flag) + ") leaves " + inMiB(left), left, mappedBeside);
   }
 
   void loadKernels(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) override {
@@ -122,6 +129,8 @@ private:
   std::string onProcessors;        // what people should know of them
   uint64_t promised = 0;           // bytes of all arenas in memory
   uint64_t held = 0, beside = 0;   // bytes this process had when the device was made, and will take beside arenas
+  uint64_t mapped = 0;             // bytes of addresses of all arenas in memory
+  uint64_t mappedBeside = 0;       // and of what is beside them, with whole stacks
   std::vector<MappedArena> arenas; // empty: of those on disk
   DiskArenas disk;                 // ends before the memory it transfers
   std::vector<std::unique_ptr<KernelLibrary>> libraries;

@@ -1,6 +1,8 @@
 #include "runtime/device/cpu/kernel_library.h"
 #include "runtime/base/error.h"
 #include "runtime/device/kernel_bounds.h"
+#include "runtime/base/why_not_written.h"
+#include "runtime/process/addresses.h"
 #include <cerrno>
 #include <cstring>
 #include <dlfcn.h>
@@ -11,6 +13,18 @@
 #include <unistd.h>
 
 namespace zero::runtime {
+namespace {
+
+// What helps where the loader fails that has `bytes` of code to load.
+std::string adviceFor(uint64_t bytes) {
+  constexpr uint64_t kSlack = uint64_t(1) << 20; // that it may take beside them
+  AvailableAddresses left = availableAddresses();
+  if (left.flag && left.bytes < 2 * bytes + kSlack)
+    return std::string("raise the limit on memory that is mapped (ulimit ") + left.flag + ")";
+  return "raise the limit on open files (ulimit -n) if that is the reason, or compile the plan again on a machine like this one";
+}
+
+} // namespace
 
 KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<const KernelSymbol> symbols) {
   fd = memfd_create("zero-kernels", MFD_CLOEXEC);
@@ -18,7 +32,7 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<const 
   for (std::span<const std::byte> rest = object; !rest.empty();) {
     ssize_t written = write(fd, rest.data(), rest.size());
     if (written <= 0) {
-      std::string reason = std::strerror(errno);
+      std::string reason = whyNotWritten(errno);
       close(fd);
       throw Error("cannot write the plan's kernels to memory: " + reason);
     }
@@ -28,7 +42,7 @@ KernelLibrary::KernelLibrary(std::span<const std::byte> object, std::span<const 
   if (!handle) {
     std::string reason = dlerror();
     close(fd);
-    throw Error("cannot load the plan's kernels: " + reason + "; compile the plan again on a machine like this one");
+    throw Error("cannot load the plan's kernels: " + reason + "; " + adviceFor(object.size()));
   }
   for (const KernelSymbol &symbol : symbols) {
     kernels.push_back(reinterpret_cast<KernelFunction>(dlsym(handle, symbol.symbol.c_str())));
@@ -53,6 +67,7 @@ KernelLibrary::~KernelLibrary() {
 
 std::string missingFeatures(const std::vector<std::string> &wanted) {
   std::ifstream cpuinfo("/proc/cpuinfo");
+  if (!cpuinfo && errno == EMFILE) throw Error("cannot look at this machine's processor: too many open files (ulimit -n)");
   std::set<std::string> present;
   for (std::string line; std::getline(cpuinfo, line);)
     if (line.starts_with("flags") || line.starts_with("Features")) {

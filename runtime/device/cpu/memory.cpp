@@ -12,9 +12,11 @@ constexpr size_t kHugePage = size_t(2) << 20;
 
 } // namespace
 
+uint64_t MappedArena::mappedFor(uint64_t bytes) { return bytes ? bytes + kHugePage : 0; }
+
 MappedArena::MappedArena(const std::string &name, uint64_t bytes) {
   if (bytes == 0) return;
-  mapped = bytes + kHugePage;
+  mapped = mappedFor(bytes);
   mapping = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) {
     mapping = nullptr;

@@ -11,6 +11,7 @@ class MappedArena {
 public:
   MappedArena() = default;
   MappedArena(const std::string &name, uint64_t bytes);
+  static uint64_t mappedFor(uint64_t bytes); // addresses that one of so many bytes takes
   ~MappedArena();
   MappedArena(MappedArena &&other) noexcept;
   MappedArena &operator=(MappedArena &&other) noexcept;
