@@ -38,22 +38,24 @@ StringRef broughtBy(StepOp step, const Homes &homes, state::Tier memory = state:
   return from && from.getTier() != state::Tier::device ? to.getName() : "";
 }
 
+/// The next step, if that makes parameters that are whole of what this one brings; null if it does not.
+Operation *gatheredByNext(const Order &order, int64_t position) {
+  if (position + 1 >= int64_t(order.size())) return nullptr;
+  StepOp next = order[position + 1];
+  bool gathers = next.getBuffers().size() == 2 && isKind(next.getBuffers()[1], BufferKind::gathered) &&
+                 next.getBuffers()[0] == order[position].getBuffers()[1];
+  return gathers ? next.getOperation() : nullptr;
+}
+
 /// The step is the copy into a buffer that the next one gathers.
 bool isFetchOfGather(const Order &order, int64_t position) {
-  if (position + 1 >= int64_t(order.size())) return false;
-  auto next = dyn_cast<CollectiveStep>(*order[position + 1]);
-  return next && next.getKind() == CollectiveKind::all_gather && isKind(next.getBuffers()[1], BufferKind::gathered) &&
-         next.getBuffers()[0] == order[position].getBuffers()[1];
+  auto next = dyn_cast_or_null<CollectiveStep>(gatheredByNext(order, position));
+  return next && next.getKind() == CollectiveKind::all_gather;
 }
 
 /// The step is the copy of a master that the next one rounds where it is used. Only the copy is early: to round waits for it on lane
 /// compute.
-bool isFetchToRound(const Order &order, int64_t position) {
-  if (position + 1 >= int64_t(order.size())) return false;
-  StepOp next = order[position + 1];
-  return isa<LaunchStep>(*next) && next.getBuffers().size() == 2 && isKind(next.getBuffers()[1], BufferKind::gathered) &&
-         next.getBuffers()[0] == order[position].getBuffers()[1];
-}
+bool isFetchToRound(const Order &order, int64_t position) { return isa_and_nonnull<LaunchStep>(gatheredByNext(order, position)); }
 
 /// The step brings parameters that are whole while they are used.
 bool isOfGather(const Order &order, int64_t position) {

@@ -1,4 +1,5 @@
 #include "runtime/process/addresses.h"
+#include "runtime/base/bytes.h"
 #include "runtime/base/error.h"
 #include "runtime/process/stacks.h"
 #include "runtime/process/value_of.h"
@@ -10,12 +11,6 @@
 #include <sys/resource.h>
 
 namespace zero::runtime {
-namespace {
-
-double inMiB(uint64_t bytes) { return static_cast<double>(bytes) / (uint64_t(1) << 20); }
-
-} // namespace
-
 AvailableAddresses availableAddresses() {
   struct Limit {
     decltype(RLIMIT_AS) resource;
@@ -40,9 +35,8 @@ void spareAddresses() {
 void requireAddresses(const std::string &what, uint64_t bytes) {
   AvailableAddresses left = availableAddresses();
   if (left.flag && left.bytes < bytes)
-    throw Error(
-        fmt::format("{} maps up to {:.0f} MiB, but the limit on memory that is mapped (ulimit {}) leaves {:.1f} MiB; raise that limit",
-                    what, inMiB(bytes), left.flag, inMiB(left.bytes)));
+    throw Error(fmt::format("{} maps up to {}, but the limit on memory that is mapped (ulimit {}) leaves {}; raise that limit", what,
+                            inMiB(bytes), left.flag, inMiB(left.bytes)));
 }
 
 std::string sentenceOf(const std::exception &error) {
@@ -50,10 +44,9 @@ std::string sentenceOf(const std::exception &error) {
   std::string sentence = "this process cannot get the memory it needs";
   try {
     if (AvailableAddresses left = availableAddresses(); left.flag)
-      sentence +=
-          fmt::format(": the limit on what it may map (ulimit {}) is {:.1f} MiB; raise it, give a smaller --threads, or compile with "
-                      "a smaller --device-memory",
-                      left.flag, inMiB(left.limit));
+      sentence += fmt::format(": the limit on what it may map (ulimit {}) is {}; raise it, give a smaller --threads, or compile with "
+                              "a smaller --device-memory",
+                              left.flag, inMiB(left.limit));
   } catch (const std::bad_alloc &) { // so little is left
   }
   return sentence;
